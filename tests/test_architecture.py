@@ -5,6 +5,7 @@ Which room may import which is kept by import-linter: `[tool.importlinter]` in `
 
 import ast
 import importlib
+import itertools
 import os
 import re
 import subprocess
@@ -316,3 +317,16 @@ def test_no_room_is_called_nearly_like_another():
     )
     alike = [(a, b) for a in names for b in names if a != b and b.rstrip("s") == a.rstrip("s")]
     assert not alike
+
+
+def test_a_wrong_value_is_shown_by_one_function():
+    """`not {value!r}` would show np.int64(474), and a frame on ten lines; `show_value` does not."""
+    raw = []
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                for words, shown in itertools.pairwise(node.values):
+                    ends = str(getattr(words, "value", "")).endswith(", not ")
+                    if ends and getattr(shown, "conversion", 0) == ord("r"):
+                        raw.append(f"{place(path)}, line {node.lineno}")
+    assert not raw

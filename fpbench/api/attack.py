@@ -14,26 +14,37 @@ from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.argument_types import check_methods
 from fpbench.base.arguments import check_same_rows, check_whole_number, show_value, to_path
-from fpbench.base.arrays import check_binary, to_plain
+from fpbench.base.arrays import (
+    are_fractions,
+    check_binary,
+    check_present,
+    explain_shape,
+    list_values,
+    suggest_binary,
+    to_plain,
+)
 from fpbench.base.errors import InputError
 from fpbench.base.sheet import html
 from fpbench.base.text import percent
 from fpbench.base.threads import use_one_thread
+from fpbench.claims.rates import is_metric
 from fpbench.components.attack_kinds import Adversary, Corrector, Disclosure
+from fpbench.components.beliefs import name_likeliest
 from fpbench.components.by_name import resolve_component
 from fpbench.components.names import Status
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.components.records import CalibratedGuess, Predictions, Scores
-from fpbench.components.sights import sights_of
+from fpbench.components.sights import from_model, sights_of
 from fpbench.data.groups import group_codes
 from fpbench.data.sample import Codes, Sample, Split
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
 from fpbench.matrix.step import Step
-from fpbench.models.model_outputs import ask_predictions
+from fpbench.models.model_outputs import read_predictions
 from fpbench.results.leaderboard import Leaderboard, sheet
 from fpbench.results.rows.beside_others import add_comparisons
-from fpbench.results.sentences import list_words
+from fpbench.results.sentences import describe_added, list_words
 from fpbench.results.snapshot import Snapshot
+from fpbench.results.waterfall import waterfall_sheet
 from fpbench.store.results import Results
 
 if TYPE_CHECKING:
@@ -67,17 +78,24 @@ class AttackResult:
         these seeds at which the corrected guess was right. `proven`: whether the group
         followed from the disclosure, whatever anybody believes.
     rows
-        A row for each seed: `seed` and all measures of an attack (`docs/measures.md`).
+        A row for each seed: `seed` and all measures of an attack (`docs/measures.md`). Its steps
+        are `majority_accuracy`, if everybody is said to be in the largest group;
+        `without_model_accuracy`, from features and labels alone, if the adversary sees these and
+        what the model says; `without_accuracy`, from all that it sees; and `with_accuracy`, given
+        the disclosure too.
     disclosed
         Whether anything was disclosed besides what the adversary sees of the model.
     never_attacked
         Number of people who are not among `people`.
+    warnings
+        What makes the attack another one than is meant, such as the groups among the features.
     """
 
     people: DataFrame
     rows: tuple[Mapping[str, Any], ...] = field(repr=False)
     disclosed: bool
     never_attacked: int = 0
+    warnings: tuple[str, ...] = ()
 
     @cached_property
     def _snapshot(self) -> Snapshot:
@@ -94,18 +112,39 @@ class AttackResult:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What was found, as a leaderboard says it."""
-        if self.disclosed:
-            return self.leaderboard().sentences
-        largest, right = (
-            percent(float(np.mean([row[name] for row in self.rows])))
-            for name in ("majority_accuracy", "without_accuracy")
-        )
-        seen = list_words(str(self.rows[0]["adversary_sees"]).split(", "))
+        """What was found: the largest group, without and with the model, with what is disclosed."""
+        largest = percent(self._average("majority_accuracy"))
+        first = f"Naming the largest group is right for {largest} %."
+        disclosed = self.leaderboard().sentences[2:] if self.disclosed else ()
+        return (first, self._describe_model(), *disclosed)
+
+    @property
+    def _opening(self) -> tuple[str, ...]:
+        """What is said first."""
+        return (*(f"warning: {text}." for text in self.warnings), *self.sentences)
+
+    def _describe_model(self) -> str:
+        """What is guessed without the model, and what the model adds."""
+        row, right = self.rows[0], percent(self._average("without_accuracy"))
+        name, seen = row["adversary"], str(row["adversary_sees"]).split(", ")
+        said = list_words([one for one in seen if one in from_model(seen)])
+        known = list_words([one for one in seen if one not in from_model(seen)])
+        if not said:
+            from_known = f"From {known or 'nothing'} the attack guesses {right} % ({name})"
+            return f"{from_known}, which does not look at the model."
+        if not known:
+            return f"From {said} the attack guesses {right} % ({name})."
+        before = self._average("without_model_accuracy")
+        added = np.array([row["without_accuracy"] - row["without_model_accuracy"]
+                          for row in self.rows])  # fmt: skip
         return (
-            f"Naming the largest group is right for {largest} %.",
-            f"From {seen} the attack guesses {right} % ({self.rows[0]['adversary']}).",
+            f"From {known} the attack guesses {percent(before)} % ({name}), and with the model's "
+            f"{said} {right} %: the model {describe_added(added, 'model')}."
         )
+
+    def _average(self, name: str) -> float:
+        """The mean of a measure over seeds."""
+        return float(np.mean([row[name] for row in self.rows]))
 
     @property
     def _notes(self) -> tuple[str, ...]:
@@ -158,14 +197,16 @@ class AttackResult:
         return attack_figures(self.people, self.leaderboard().waterfall)
 
     def __str__(self) -> str:
-        return "\n".join([*self.sentences, *self._notes])
+        return "\n".join([*self._opening, *self._notes])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        board = sheet(self.leaderboard())
-        return html([replace(board, notes=(*board.notes, *self._notes))])
+        board = self.leaderboard()
+        table = replace(sheet(board), opening=self._opening)
+        bars = [] if board.waterfall is None else [waterfall_sheet(board.waterfall)]
+        return html([replace(table, notes=(*table.notes, *self._notes)), *bars])
 
 
 def attack(
@@ -179,12 +220,14 @@ def attack(
     adversary: str | Mapping[str, Any] | Adversary = "a2",
     disclosure: str | Mapping[str, Any] | Disclosure | None = _CLAIM,
     corrector: str | Mapping[str, Any] | Corrector = "posterior",
-    seeds: int | Sequence[int] = 5,
+    seeds: int | Sequence[int] = 6,
 ) -> AttackResult:
     """How well an adversary guesses people's group from a fitted model and what is said of it.
 
     The adversary knows the groups of some of the people, learns from them, and guesses those of the
-    others, first without and then with the disclosure. The model is only asked, never trained.
+    others: from features and labels alone, then with what the model says, then with the disclosure.
+    So it shows what the model gives away, and what is known without it. The model is only asked,
+    never trained.
 
     Parameters
     ----------
@@ -193,7 +236,8 @@ def attack(
         predictions (n,).
     X
         Features of n people, a data frame or (n, d). Texts, truth values and dates may be among
-        them, and values may be missing; columns of one value are left out for the adversary.
+        them, and values may be missing; columns of one value are left out for the adversary. A
+        column that tells everybody's group is warned of: the adversary reads the group there.
     y
         (n,) true labels, of two values.
     groups
@@ -202,7 +246,7 @@ def attack(
         Whose groups the adversary knows: a share of the people, drawn anew for each seed; or (n,)
         truth values.
     positive
-        The label that counts as 1; by default the model's second class, or the larger value.
+        The label that counts as 1; needed if labels are not 0 and 1 or truth values.
     adversary
         A name, a table with `use` and parameters, or a component, that sees no more than features,
         labels, predictions and scores (for which the model needs `predict_proba`).
@@ -212,7 +256,7 @@ def attack(
     corrector
         What uses the disclosure, if there is one: a name, a table or a component.
     seeds
-        Number of repetitions, or the seeds.
+        Number of repetitions, or the seeds; fewer than 6 can never be called significant.
 
     Raises
     ------
@@ -234,11 +278,11 @@ def attack(
     check_same_rows(X=X, y=y, groups=groups, model=model, known=known)
     frame, features = _read_features(X)
     n = len(frame)
-    labels, classes = _read_labels(model, y, positive, n)
     codes, names = _read_groups(groups, n)
-    parts = _draw_known(known, seeds, codes, names)
+    labels, classes = _read_labels(model, y, positive, n, names)
+    parts = _draw_known(known, _read_seeds(seeds), codes, names)
     adversary, corrector, disclosure = _resolve(adversary, corrector, disclosure)
-    predictions = _predict(model, X, classes, n)
+    predictions = _predict(model, X, classes)
     columns: dict[str, Any] = {"labels": labels, "predictions": predictions, "sensitive": codes}
     if "scores" in adversary.sees:
         columns["scores"] = _predict_scores(model, X, classes, n)
@@ -263,7 +307,12 @@ def attack(
         })  # fmt: skip
         tally.add(np.flatnonzero(~told), target.sensitive, outcome)
     people = tally.frame(frame, codes, names)
-    return AttackResult(people, tuple(rows), disclosure is not None, n - len(people))
+    seen = {"features": features, "labels": labels}
+    warnings = _warn_of_groups({name: seen[name] for name in seen if name in adversary.sees},
+                               frame.columns.tolist(), groups, codes, named=frame is X)  # fmt: skip
+    return AttackResult(
+        people, tuple(rows), disclosure is not None, n - len(people), tuple(warnings)
+    )
 
 
 class _Outcome(NamedTuple):
@@ -333,17 +382,19 @@ def _attack_once(
         measure = MEASURING.get(action)
         return answer if measure is None else measure(answer, handed, step)
 
-    shown: list[Any] = [predictions] if "predictions" in adversary.sees else []
-    if "scores" in adversary.sees:
-        shown.append(Scores(target.scores, told.scores))
     of_target = target.only(_OF_PEOPLE)
     bare = Split(of_target, of_target, told.only(_OF_PEOPLE))
-    if adversary.tunes_once:
-        shown.append(do("tune", adversary, (bare,)))
-    guess: CalibratedGuess = do("guess", adversary, (bare, *shown))
+    tuned = [do("tune", adversary, (bare,))] if adversary.tunes_once else []
+    guess: CalibratedGuess = do("guess", adversary, (bare, *_show(adversary, target, told), *tuned))
     claim = do("disclose", disclosure, (bare, predictions)) if disclosure else None
     corrected = do("correct", corrector, (bare, predictions, guess, claim))
     measures = do("score", None, (bare, predictions, guess, claim, corrected))
+    if adversary.sees_without_model and adversary.sees_without_model < adversary.sees:
+        silent = _show(adversary, _silence(target), _silence(told))
+        blind: CalibratedGuess = do("guess", adversary, (bare, *silent, *tuned))
+        assert blind.beliefs is not None
+        right = name_likeliest(blind.beliefs)[0] == target.sensitive
+        measures = {**measures, "without_model_accuracy": float(right.mean())}
     correction = corrected[0]
     beliefs = guess.beliefs if correction.posterior is None else correction.posterior
     named = guess.values if correction.values is None else correction.values
@@ -352,6 +403,23 @@ def _attack_once(
     if claim is not None and claim.possible is not None:
         proven = claim.possible.sum(axis=1) == 1
     return measures, _Outcome(named, beliefs, proven)
+
+
+def _show(adversary: Adversary, target: Sample, told: Sample) -> list[Any]:
+    """What the model says of people, as far as an adversary sees it."""
+    shown: list[Any] = []
+    if "predictions" in adversary.sees:
+        ours = target.predictions
+        shown.append(Predictions(ours, ours, told.predictions, None))
+    if "scores" in adversary.sees:
+        shown.append(Scores(target.scores, told.scores))
+    return shown
+
+
+def _silence(people: Sample) -> Sample:
+    """The people, of all of whom the model says the same: so any adversary does without it."""
+    n = len(people)
+    return people.having(predictions=np.zeros(n, np.int8), scores=np.full(n, 0.5))
 
 
 _OF_PEOPLE = frozenset({"features", "labels", "sensitive"})
@@ -363,6 +431,11 @@ def _resolve(
     """The components, of which nothing is asked that a given model cannot do."""
     attacker = resolve_component("adversary", adversary)
     repairer = resolve_component("corrector", "none" if disclosure is None else corrector)
+    if isinstance(disclosure, str) and is_metric(disclosure):
+        raise InputError(
+            f"disclosure: {disclosure!r} is a metric; to publish it, give "
+            f"disclosure={{'use': 'published', 'metric': {disclosure!r}}}"
+        )
     published = None if disclosure is None else resolve_component("disclosure", disclosure)
     assert isinstance(attacker, Adversary)
     assert isinstance(repairer, Corrector)
@@ -386,15 +459,23 @@ def _read_features(X: Any) -> tuple[DataFrame, DataFrame]:
 
     if isinstance(X, type) or X is None or isinstance(X, str | bytes | Mapping):
         raise InputError(f"X must be a data frame or (n, d) numbers, not {show_value(X)}")
+    if hasattr(X, "predict"):
+        raise InputError(f"X must be people, not {show_value(X)}: the model comes first")
+    for convert in ("toarray", "to_pandas"):  # of SciPy's sparse matrices, and of polars
+        if hasattr(X, convert):
+            raise InputError(
+                f"X must be a pandas data frame or (n, d) values, not {type(X).__name__}: give "
+                f"X.{convert}()"
+            )
     try:
-        frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+        frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X)
     except ValueError:
         raise InputError("X must be a data frame or (n, d) values, one row a person") from None
-    if frame.columns.duplicated().any():
-        twice = frame.columns[frame.columns.duplicated()][0]
-        raise InputError(f"X has two columns {str(twice)!r}: rename one")
+    texts = frame.columns.map(str)
+    if texts.duplicated().any():
+        raise InputError(f"X has two columns {texts[texts.duplicated()][0]!r}: rename one")
     columns = {str(name): _read_column(frame[name]) for name in frame.columns}
-    kept = {name: column for name, column in columns.items() if column.nunique() > 1}
+    kept = {name: column for name, column in columns.items() if column.nunique(dropna=False) > 1}
     if not kept:
         raise InputError(f"X: none of its {len(columns)} columns has two values")
     return frame, pd.DataFrame(kept).reset_index(drop=True)
@@ -405,6 +486,7 @@ def _read_column(column: Series) -> Series:
     import pandas as pd
     from pandas.api import types
 
+    column = column.infer_objects()  # of an array of texts and numbers
     if types.is_datetime64_any_dtype(column.dtype):
         column = (column - column.min()).dt.total_seconds()
     if types.is_numeric_dtype(column.dtype) and not types.is_bool_dtype(column.dtype):
@@ -416,53 +498,93 @@ def _read_column(column: Series) -> Series:
     return pd.Series(pd.Categorical(texts), index=column.index)
 
 
-def _read_labels(model: Any, y: Any, positive: Any, n: int) -> tuple[Codes, tuple[Any, Any]]:
+def _read_labels(
+    model: Any, y: Any, positive: Any, n: int, names: tuple[str, ...]
+) -> tuple[Codes, tuple[Any, Any]]:
     """Labels (n,) in {0, 1}, and the two values that they stand for."""
     values = to_plain("y", y)
-    if values.shape != (n,):
-        raise InputError(f"y must be ({n},) labels, one for each row of X, not {values.shape}")
-    if values.dtype.kind == "f" and np.isnan(values).any():
-        row = int(np.flatnonzero(np.isnan(values))[0])
-        raise InputError(f"y: row {row} is missing; leave out people without a value")
-    values = values.astype(object)
-    distinct = sorted(set(values.tolist()), key=lambda value: (str(type(value)), value))
+    if values.ndim != 1:
+        raise InputError(f"y: {explain_shape(values)}")
+    if len(values) != n:
+        raise InputError(f"y: has {len(values)} labels, and X has {n} rows")
+    check_present("y", values)
+    distinct = list(dict.fromkeys(values.tolist()))
     known_classes = [*getattr(model, "classes_", ())]
-    classes = known_classes if len(known_classes) == 2 else distinct
-    if len(distinct) != 2 or set(distinct) - set(classes):
-        raise InputError(
-            f"y must have two values{', as the model has' if known_classes else ''}, not "
-            f"{', '.join(map(repr, distinct[:5]))}"
-        )
-    second = classes[1] if positive is None else positive
-    labels = check_binary("y", values, second)
-    first = next(value for value in classes if value != second)
-    return labels, (first, second)
+    of_model = len(known_classes) == 2
+    classes = known_classes if of_model else distinct
+    if len(distinct) < 2 or set(distinct) - set(classes):
+        like = f", as the model has ({list_values(classes)})" if of_model else ""
+        swapped = "; are y and groups swapped?" if set(map(str, classes)) <= set(names) else ""
+        raise InputError(f"y must have two values{like}, not {list_values(distinct)}{swapped}")
+    labels = check_binary("y", values, positive, nameable=True)
+    second = distinct[int(labels[0] == 0)]
+    return labels, (next(value for value in classes if value != second), second)
 
 
 def _read_groups(groups: Any, n: int) -> tuple[Codes, tuple[str, ...]]:
-    try:
-        codes, names = group_codes(groups)
-    except InputError as error:
-        raise InputError(f"groups: {error}") from None
+    codes, names = group_codes(groups, name="groups")
     if len(codes) != n:
         raise InputError(f"groups: has {len(codes)} people, and X has {n} rows")
     return codes.astype(np.int64), names
 
 
-def _predict(model: Any, X: Any, classes: tuple[Any, Any], n: int) -> Codes:
+def _warn_of_groups(
+    seen: Mapping[str, Any], names: list[Any], groups: Any, codes: Codes, *, named: bool
+) -> list[str]:
+    """What the adversary sees that tells everybody's group, or one of the attributes crossed.
+
+    `seen`: `features`, a data frame, and `labels` (n,), as far as it sees them. `names`: the
+    columns of X, which are numbers unless they are `named`.
+    """
+    import pandas as pd
+
+    attributes = [codes]
+    if isinstance(groups, pd.DataFrame) and groups.shape[1] > 1:
+        attributes = [pd.factorize(groups[name])[0] for name in groups.columns]
+    features = seen.get("features", pd.DataFrame(index=range(len(codes))))
+    telling = [name for name in names
+               if str(name) in features
+               and any(_tells(features[str(name)], each) for each in attributes)]  # fmt: skip
+    warnings = []
+    if telling:
+        several = len(telling) > 1
+        which = f"{'columns' if several else 'column'} {list_words([*map(show_value, telling)])}"
+        left = f"X.drop(columns={telling})" if named else f"numpy.delete(X, {telling}, axis=1)"
+        part = "" if len(attributes) == 1 else "a part of "
+        warnings.append(
+            f"{which} of X {'tell' if several else 'tells'} {part}everybody's group, which the "
+            f"attack reads there; leave {'them' if several else 'it'} out to see what the model "
+            f"tells: fpbench.attack(model.predict(X), {left}, y, groups)"
+        )
+    if "labels" in seen and any(_tells(pd.Series(seen["labels"]), each) for each in attributes):
+        warnings.append("y tells everybody's group: are the groups given as labels, too?")
+    return warnings
+
+
+_PEOPLE_PER_VALUE = 5
+"""On average at least: a column of more values tells groups by telling who is who."""
+
+
+def _tells(column: Series, attribute: NDArray[Any]) -> bool:
+    """Whether all people of the same value have the same value of an attribute (n,)."""
+    import pandas as pd
+
+    places, values = pd.factorize(column, use_na_sentinel=False)
+    if len(values) * _PEOPLE_PER_VALUE > len(places):
+        return False
+    pairs = np.unique(places.astype(np.int64) * (int(attribute.max()) + 1) + attribute)
+    return len(pairs) == len(values)
+
+
+def _predict(model: Any, X: Any, classes: tuple[Any, Any]) -> Codes:
     """(n,) predictions in {0, 1}."""
-    name, answer = "model", model
-    if hasattr(model, "predict"):
-        name, answer = "predictions of the model", ask_predictions(model, X)
-    answer = to_plain(name, answer)
-    if answer.shape != (n,):
-        what = "the model predicts" if hasattr(model, "predict") else "model, as it has no predict,"
-        raise InputError(f"{what} {answer.shape} values, and X has {n} rows")
+    name, answer = read_predictions(model, X)
     known = np.isin(answer.astype(object), np.array(classes, object))
-    if not known.all():
-        other = answer.astype(object)[~known][0]
+    if answer.ndim == 1 and not known.all():
+        other = show_value(answer.astype(object)[~known][0])
         raise InputError(
-            f"the model predicts {other!r}, and labels are {classes[0]!r} and {classes[1]!r}"
+            f"{name}: {other} is among them, and labels are {list_values(classes)}"
+            + (suggest_binary(answer) if are_fractions(answer) else "; both must be alike")
         )
     return check_binary(name, answer, classes[1])
 
@@ -482,35 +604,56 @@ def _predict_scores(model: Any, X: Any, classes: tuple[Any, Any], n: int) -> NDA
     return column
 
 
+def _read_seeds(seeds: Any) -> list[int]:
+    """The seeds."""
+    if isinstance(seeds, int | np.integer) and not isinstance(seeds, bool):
+        check_whole_number("seeds", seeds, 1)
+        return list(range(int(seeds)))
+    numbers = [*seeds] if np.iterable(seeds) and not isinstance(seeds, str | bytes) else []
+    if not numbers:
+        raise InputError(
+            "seeds must be how many there are, such as 6, or a list of them, such as [0, 1], not "
+            f"{show_value(seeds)}"
+        )
+    for number in numbers:
+        check_whole_number("seeds", number, 0)
+    return numbers
+
+
 def _draw_known(
-    known: Any, seeds: Any, codes: Codes, names: tuple[str, ...]
+    known: Any, seeds: list[int], codes: Codes, names: tuple[str, ...]
 ) -> list[tuple[int, NDArray[np.bool_]]]:
     """For each seed, (n,) whether the adversary knows a person's group."""
     n = len(codes)
-    if isinstance(seeds, int | np.integer) and not isinstance(seeds, bool):
-        check_whole_number("seeds", seeds, 1)
-        numbers = list(range(int(seeds)))
-    else:
-        numbers = [*seeds] if np.iterable(seeds) and not isinstance(seeds, str | bytes) else []
-        if not numbers:
-            raise InputError(f"seeds must be a number, or seeds, not {show_value(seeds)}")
-        for number in numbers:
-            check_whole_number("seeds", number, 0)
-    chosen = np.asarray(known)
+    chosen = to_plain("known", known)
     if chosen.ndim == 0:
-        if chosen.dtype.kind not in "iuf" or not 0 < chosen < 1:
-            raise InputError(f"known: must be a share between 0 and 1, not {show_value(known)}")
+        share = chosen.item()
+        if chosen.dtype.kind not in "iuf" or not 0 < share < 1:
+            hint = f"; {share} people are {share / n:.3g}" if chosen.dtype.kind in "iu" else ""
+            raise InputError(
+                f"known: must be a share between 0 and 1, not {show_value(known)}{hint}"
+            )
         drawn = [
-            (number, np.random.default_rng([number, n]).permutation(n) < round(float(chosen) * n))
-            for number in numbers
+            (seed, np.random.default_rng([seed, n]).permutation(n) < round(share * n))
+            for seed in seeds
         ]
     elif chosen.shape != (n,) or chosen.dtype.kind != "b":
-        raise InputError(f"known: must be a share or ({n},) truth values, not {show_value(known)}")
+        bits = chosen.shape == (n,) and np.isin(chosen, (0, 1)).all()
+        mend = "(known == 1)" if bits else f"numpy.isin(range({n}), rows) of row numbers"
+        raise InputError(
+            f"known: must be a share, or True or False for each of {n} people, not "
+            f"{show_value(known)}; give {mend}"
+        )
     else:
-        drawn = [(number, chosen) for number in numbers]
+        drawn = [(seed, chosen) for seed in seeds]
     for _, told in drawn:
         if told.sum() < _LEAST_KNOWN:
-            raise InputError(f"known: {told.sum()} people are too few to learn from")
+            raise InputError(
+                f"known: {told.sum()} of {n} people are too few to learn from; it takes "
+                f"{_LEAST_KNOWN} or more"
+            )
+        if told.all():
+            raise InputError("known: is everybody, and so nobody is left to be attacked")
         for whose, part in (("whose groups are known", told), ("who are attacked", ~told)):
             counts = np.bincount(codes[part], minlength=len(names))
             if not counts.all():

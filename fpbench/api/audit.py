@@ -14,7 +14,7 @@ from fpbench.base.arguments import check_same_rows, show_value, to_generator
 from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError
 from fpbench.base.validation import validate
-from fpbench.claims.rates import Metric, RateConstraint
+from fpbench.claims.rates import Metric, RateConstraint, parse_metric
 from fpbench.components.auditor import Auditor, HistogramSource, Release, Subject
 from fpbench.components.by_name import resolve_component
 from fpbench.components.catalog import discover
@@ -22,7 +22,7 @@ from fpbench.components.guarantee import Neighbours
 from fpbench.components.mechanism import Mechanism, Policy
 from fpbench.data.groups import group_codes
 from fpbench.data.sample import Codes, Sample
-from fpbench.models.model_outputs import ask_predictions, get_rules, is_bare_tree
+from fpbench.models.model_outputs import get_rules, is_bare_tree, read_predictions
 from fpbench.models.rules import Rules, tree_rules
 from fpbench.privacy.curator.curator import Curator
 
@@ -161,9 +161,12 @@ def audit(
     if (
         isinstance(X, type)
         or getattr(X, "ndim", 1) == 0
+        or hasattr(X, "predict")
         or not hasattr([] if X is None else X, "__len__")
     ):
-        raise InputError(f"X must be a table of people, not {show_value(X)}")
+        order = "; the model comes first" if hasattr(X, "predict") else ""
+        raise InputError(f"X must be a table of people, not {show_value(X)}{order}")
+    metric = parse_metric(metric)
     if epsilon is None:
         private = {
             "mechanism": mechanism != "laplace", "policy": policy is not None,
@@ -172,8 +175,9 @@ def audit(
             "neighbours": neighbours is not None,
         }  # fmt: skip
         if unused := [name for name, named in private.items() if named]:
+            every = ", which has one metric; a plain audit has all" * (unused[0] == "metric")
             raise InputError(
-                f"{unused[0]}: is of a private audit only; give an epsilon, or leave it out"
+                f"{unused[0]}: is of a private audit only{every}: leave it out, or give an epsilon"
             )
         return _audit_openly(
             model, X, sensitive, labels, positive, confidence, resamples, generator
@@ -251,7 +255,9 @@ def _curator(
         return Curator(sensitive, neighbours=neighbours, rng=rng)
     source = cast("HistogramSource", sensitive)
     if neighbours not in (None, source.neighbours):
-        raise InputError(f"neighbours: the curator's are {source.neighbours!r}, not {neighbours!r}")
+        raise InputError(
+            f"neighbours: the curator's are {source.neighbours!r}, not {show_value(neighbours)}"
+        )
     return source
 
 
@@ -260,11 +266,8 @@ def _predicted(
 ) -> tuple[Codes, _Audited, Any]:
     """Predictions, the model as the auditor sees it, and features if it reads them."""
     if not hasattr(model, "predict"):
-        name = "model (predictions, as it has no predict)"
-        predictions = check_binary(name, model, positive, nameable=True)
-        if X is not None and len(X) != len(predictions):
-            raise InputError(f"X: has {len(X)} rows, and there are {len(predictions)} predictions")
-        return predictions, _Audited(None), None
+        name, answer = read_predictions(model, X)
+        return check_binary(name, answer, positive, nameable=True), _Audited(None), None
     if X is None:
         raise InputError("X: is missing, and the model needs it to predict")
     if is_bare_tree(model):
@@ -275,8 +278,6 @@ def _predicted(
         codes = rules.apply(X)
         known = replace(rules, find=lambda _: codes)
         return rules.labels.take(codes), _Audited(known), X
-    answer = ask_predictions(model, X, rng)
-    predictions = check_binary("predictions of the model", answer, positive, nameable=True)
-    if len(predictions) != len(X):
-        raise InputError(f"X: has {len(X)} rows, and the model predicts for {len(predictions)}")
+    name, answer = read_predictions(model, X, rng)
+    predictions = check_binary(name, answer, positive, nameable=True)
     return predictions, _Audited(get_rules(model, positive) if needs_rules else None), X

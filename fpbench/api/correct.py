@@ -112,7 +112,9 @@ def _read_guess(
     if not isinstance(first, str):
         return guess, cast("int | None", groups) if names is None else len(names), ()
     if groups is not None and names is None:
-        raise InputError(f"groups: must be names, as the guess is of names, not {groups!r}")
+        raise InputError(
+            f"groups: must be names, as the guess is of names, not {show_value(groups)}"
+        )
     try:
         codes, known = group_codes(guess, names)
     except InputError as error:
@@ -189,7 +191,7 @@ def _check_whole_number(name: str, values: int) -> int:
     try:
         return operator.index(values)
     except TypeError:
-        raise InputError(f"{name}: must be a whole number, not {values!r}") from None
+        raise InputError(f"{name}: must be a whole number, not {show_value(values)}") from None
 
 
 def _array(name: str, values: ArrayLike, length: int | None) -> NDArray[Any]:
@@ -218,7 +220,10 @@ def _integers(name: str, values: ArrayLike, length: int | None = None) -> Codes:
         wrong = np.flatnonzero(~whole)
         if not len(wrong):
             return array.astype(np.int64)
-        raise InputError(f"{name}: must be whole numbers, not {array[wrong[0]]!s} at {wrong[0]}")
+        hint = suggest_binary(array) if name != "guess" else ""
+        raise InputError(
+            f"{name}: must be whole numbers, not {array[wrong[0]]!s} at {wrong[0]}{hint}"
+        )
     if array.size == 0:
         return array.astype(np.int64)
     hint = suggest_binary(array)

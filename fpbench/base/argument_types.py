@@ -90,7 +90,9 @@ class _Check:
                 return value
         if self.choices and isinstance(value, str):
             check_choice(name, value, self.choices)
-        raise InputError(f"{name} must be {self.what}, not {show_value(value)}")
+        column = isinstance(value, str) and "an array" in self.what
+        hint = f"; if that is a column of X, pass X[{show_value(value)}]" if column else ""
+        raise InputError(f"{name} must be {self.what}, not {show_value(value)}{hint}")
 
     @classmethod
     def read(cls, annotation: str | None, names: dict[str, Any]) -> _Check:

@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
 
 def show_value(value: object) -> str:
-    """The beginning of a value on one line; Python refuses to write an int of 5,000 digits."""
+    """The beginning of a value on one line, as messages show it: 474, not np.int64(474)."""
+    import numpy as np
+
     try:
-        return " ".join(f"{value!r:.60}".split())
-    except ValueError:
+        with np.printoptions(legacy="1.21"):  # before NumPy 2, its numbers showed as numbers
+            return " ".join(f"{value!r:.60}".split())
+    except ValueError:  # Python refuses to write it
         return "an int of thousands of digits"
 
 
@@ -43,7 +46,8 @@ def to_new_directory(name: str, value: Any) -> Path:
     """The directory to write to that a text or path stands for; `~` is the home directory."""
     if isinstance(value, str | os.PathLike) and str(value) in {"", "-"}:
         raise InputError(
-            f"{name} must be a directory, not {str(value)!r}: a run has several files, which "
+            f"{name} must be a directory, not "
+            f"{show_value(str(value))}: a run has several files, which "
             "standard output cannot hold"
         )
     path = to_path(name, value)
@@ -86,7 +90,11 @@ def to_array(
     if not array.size and array.ndim and array.dtype == np.float64:
         array = array.astype(np.int64 if "i" in kinds else np.bool_)  # of an empty list
     if array.dtype.kind not in kinds:
-        raise InputError(f"{name} must be an array of {_KINDS[kinds]}, not {show_value(value)}")
+        bits = kinds == "b" and array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all()
+        mend = ": pass (values == 1)" if bits else ""
+        raise InputError(
+            f"{name} must be an array of {_KINDS[kinds]}, not {show_value(value)}{mend}"
+        )
     if array.dtype.kind == "f" and np.isnan(array).any():
         raise InputError(f"{name} must be numbers, not NaN")
     if shape is not None and array.shape != shape:
@@ -118,13 +126,16 @@ def to_generator(name: str, value: Any) -> np.random.Generator:
 
 
 def check_same_rows(**arguments: Any) -> None:
-    """Refuse pandas objects about the same people whose rows are named, or ordered, differently.
+    """Refuse arguments about nobody, and pandas objects whose rows are named differently.
 
     Values are taken by position. Whoever shuffled or filtered one of two tables means the names.
 
-    Raises InputError if two of the arguments have an index, of one length, and not the same; names
-    both.
+    Raises InputError if an argument has no rows; if two have an index, of one length, and not the
+    same: names both.
     """
+    for name, value in arguments.items():
+        if count_rows(value) == 0:
+            raise InputError(f"{name}: is empty: there must be people")
     indexes = {
         name: value.index
         for name, value in arguments.items()
@@ -141,6 +152,14 @@ def check_same_rows(**arguments: Any) -> None:
             f"{show_value(index[row])}, there {show_value(indexes[first][row])}): put them in its "
             f"order, {name}.loc[{first}.index], or pass {name}.to_numpy() if they are"
         )
+
+
+def count_rows(value: Any) -> int | None:
+    """The number of rows of a table, array or list, a sparse one too; None for anything else."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape and isinstance(shape[0], int):
+        return shape[0]
+    return len(value) if isinstance(value, list | tuple) or hasattr(value, "to_list") else None
 
 
 def check_pairs(name: str, value: Sequence[Any], what: str) -> None:

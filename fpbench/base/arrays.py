@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError, suggest_name
 
 BITS = 24
 """As many as single precision has."""
+_MOST_LISTED = 5
+"""Values that a message names."""
 _SPARSE = 4
 """Integers whose range is this many times their count are sorted, not looked up."""
 
@@ -73,43 +77,69 @@ def check_binary(
     """
     values = to_plain(name, raw_values)
     if values.ndim != 1:
-        raise InputError(f"{name}: must have one dimension, not {values.ndim}")
+        raise InputError(f"{name}: {explain_shape(values)}")
     if not len(values):
         raise InputError(f"{name}: is empty")
+    if values.dtype.kind != "O":  # which `to_plain` looked at
+        check_present(name, values)
     if positive is not None:
         return _compare(name, values, positive)
-    if values.dtype.kind not in "biuf":
-        first = values.tolist()[0]
-        raise InputError(
-            f"{name}: must be 0 or 1, not {first!r} at 0{suggest_binary(values, nameable=nameable)}"
-        )
     if values.dtype.kind == "b":
         return values.view(np.int8)
-    binary = values.dtype.kind != "f" and values.min() >= 0 and values.max() <= 1
-    wrong = np.empty(0) if binary else np.flatnonzero((values != 0) & (values != 1))
-    if len(wrong):
-        raise InputError(
-            f"{name}: must be 0 or 1, not {values[wrong[0]]!s} at {wrong[0]}"
-            f"{suggest_binary(values, nameable=nameable)}"
-        )
-    return values.astype(np.int8, copy=False)
+    if values.dtype.kind in "iuf":
+        binary = values.dtype.kind != "f" and values.min() >= 0 and values.max() <= 1
+        wrong = np.empty(0) if binary else np.flatnonzero((values != 0) & (values != 1))
+    else:
+        wrong = np.zeros(1, np.intp)
+    if not len(wrong):
+        return values.astype(np.int8, copy=False)
+    row = int(wrong[0])
+    raise InputError(
+        f"{name}: must be 0 or 1, not {show_value(values[row])} at {row}"
+        f"{suggest_binary(values, nameable=nameable)}"
+    )
 
 
 def to_plain(name: str, raw_values: Any) -> NDArray[Any]:
     """The array of a column of any kind; of truth values and numbers, one of that type.
 
-    Raises InputError if a value of another type than NumPy's is missing.
+    One column (n, 1), as of a data frame, is (n,). Raises InputError if a value of another type
+    than NumPy's is missing.
     """
     values: NDArray[Any] = np.asarray(raw_values)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
     if values.dtype.kind != "O" or values.ndim != 1:
         return values
-    _check_present(name, values)
+    check_present(name, values)
     numbers = all(isinstance(value, bool | int | float | np.number | np.bool_) for value in values)
     return np.array(values.tolist()) if numbers else values
 
 
-def _check_present(name: str, values: NDArray[Any]) -> None:
+def explain_shape(values: NDArray[Any]) -> str:
+    """What is wrong with values that are not one a person."""
+    if values.ndim == 0:
+        value = show_value(values.item())
+        column = f"; if that is a column of X, pass X[{value}]" if values.dtype.kind == "U" else ""
+        return f"must be one value a person, not {value}{column}"
+    pairs = values.ndim == 2 and values.shape[1] == 2 and are_fractions(values)
+    if pairs and values.min() >= 0 and values.max() <= 1:
+        return (
+            "are two columns of scores, as predict_proba gives them; give predictions: "
+            "(scores[:, 1] >= 0.5), say"
+        )
+    return f"must have one dimension, one value a person, not the shape {values.shape}"
+
+
+def are_fractions(values: NDArray[Any]) -> bool:
+    """Whether some of the values are no whole numbers, as scores are."""
+    return values.dtype.kind == "f" and bool((values != np.rint(values)).any())
+
+
+def check_present(name: str, values: NDArray[Any]) -> None:
     """Raise InputError if one of (n,) values is missing."""
+    if values.dtype.kind not in "fcOmM":
+        return
     from pandas import isna
 
     missing = np.flatnonzero(isna(values))
@@ -119,28 +149,51 @@ def _check_present(name: str, values: NDArray[Any]) -> None:
 
 def _compare(name: str, values: NDArray[Any], positive: Any) -> NDArray[np.int8]:
     """Which of (n,) values are the positive one, of two."""
-    _check_present(name, values)
+    from pandas import isna
+
     objects = values.astype(object)
     distinct = list(dict.fromkeys(objects.tolist()))
     if len(distinct) > 2:
-        raise InputError(f"{name}: must have two values, not {', '.join(map(repr, distinct[:5]))}")
+        raise InputError(
+            f"{name}: must have two values, not {list_values(distinct)}{suggest_binary(values)}"
+        )
+    if np.ndim(positive) or isna(positive):
+        raise InputError(
+            f"positive: must be one of the values of {name}, {list_values(distinct)}, not "
+            f"{show_value(positive)}"
+        )
     # Predictions may be alike for everybody, but 1 is not "1".
     alike = len(distinct) == 1 and str(positive) != str(distinct[0])
-    if np.ndim(positive) or (positive not in distinct and not alike):
+    if positive not in distinct and not alike:
         hint = suggest_name(str(positive), map(str, distinct))
-        raise InputError(f"positive: {positive!r} is none of {name}; {hint}")
+        raise InputError(f"positive: {show_value(positive)} is none of {name}; {hint}")
     return np.asarray(objects == positive, np.int8)
 
 
 def suggest_binary(values: NDArray[Any], *, nameable: bool = False) -> str:
-    """A hint for messages: how to make 0 and 1 of two texts or numbers; else empty.
+    """A hint for messages: how to make 0 and 1 of scores, and of texts or numbers; else empty.
 
     A positive value can be named to the caller if it is `nameable`.
     """
     seen = list(dict.fromkeys(values.ravel().tolist()))
-    texts = all(isinstance(value, str) for value in seen)
-    if len(seen) != 2 or not (texts or all(isinstance(value, int | float) for value in seen)):
+    if are_fractions(values):
+        return "; of scores make predictions first, (scores >= 0.5) for instance"
+    if len(seen) > _MOST_LISTED or not (
+        all(isinstance(value, str) for value in seen)
+        or all(isinstance(value, int | float) for value in seen)
+    ):
         return ""
-    low, high = sorted(seen)  # the larger one counts as 1, as it does for scikit-learn
-    mend = f"say which counts as 1, positive={high!r}" if nameable else f"pass (values == {high!r})"
-    return f"; they are {low!r} and {high!r}: {mend}"
+    each = [show_value(value) for value in sorted(seen)]
+    if len(seen) == 2:
+        which = " or ".join(f"positive={value}" for value in each)
+        mend = f"say which counts as 1, {which}" if nameable else f"pass (values == {each[1]})"
+        return f"; they are {each[0]} and {each[1]}: {mend}"
+    if len(seen) > 2 and values.dtype.kind != "f":
+        return f"; to look at one of {len(seen)} values, pass (values == {each[-1]}) for instance"
+    return ""
+
+
+def list_values(values: Sequence[Any]) -> str:
+    """Some values, as messages show them."""
+    more = ", ..." if len(values) > _MOST_LISTED else ""
+    return ", ".join(map(show_value, values[:_MOST_LISTED])) + more

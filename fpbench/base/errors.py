@@ -78,5 +78,5 @@ def suggest_name(name: object, valid: Iterable[str]) -> str:
 def check_choice(what: str, value: object, valid: Iterable[str]) -> None:
     """Raise InputError, with the nearest valid name, if a value is none of them."""
     names = tuple(valid)
-    if value not in names:
+    if not isinstance(value, str) or value not in names:
         raise InputError(f"unknown {what} {value!r}; {suggest_name(str(value), names)}")

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import MatrixError, suggest_name
 
 
@@ -45,7 +46,7 @@ def validate(
     if isinstance(value, list) and first["type"].endswith("_type") and "[[" in where:
         # A table of a matrix takes several values of a parameter as a sweep.
         hint = f"; to try several: {key} = {{ sweep = {value} }}"
-    actual = "" if isinstance(value, dict | BaseModel) else f", not {value!r}"
+    actual = "" if isinstance(value, dict | BaseModel) else f", not {show_value(value)}"
     # There is no key if a default is wrong, or the table as a whole.
     place = ": ".join(filter(None, (where, key or ".".join(tags))))
     raise MatrixError(f"{place}: {message[:1].lower()}{message[1:]}{actual}{hint}")

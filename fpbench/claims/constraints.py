@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError
 from fpbench.base.text import to_fraction
 from fpbench.claims.conditions import AnyOf, Constraint, RatesApart
@@ -299,7 +300,9 @@ class LinearConstraint(Constraint):
 
 def _check_bounds(what: str, low: Any, high: Any) -> None:
     if not 0 <= low <= high <= 1:
-        raise InputError(f"{what}: needs bounds 0 <= low <= high <= 1, not {low!r} and {high!r}")
+        raise InputError(
+            f"{what}: needs bounds 0 <= low <= high <= 1, not {show_value(low)} and {high!r}"
+        )
 
 
 def _check_group(group: int, groups: int) -> None:

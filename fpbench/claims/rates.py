@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import BeforeValidator
 
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import check_same_rows, to_array
+from fpbench.base.arguments import check_same_rows, show_value, to_array
 from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import hyphenate, to_fraction
@@ -70,6 +70,11 @@ _SLICES: dict[str, tuple[int | None, ...]] = {
 _Integers: TypeAlias = NDArray[np.integer[Any]]
 
 
+def is_metric(name: str) -> bool:
+    """Whether a text is a metric, or an alias of one."""
+    return _resolve_alias(name) in METRICS
+
+
 def parse_metric(name: str) -> Metric:
     """The metric of a name or an alias; InputError if there is none."""
     metric: Any = _resolve_alias(name)
@@ -115,7 +120,7 @@ class RateConstraint(Constraint):
         object.__setattr__(self, "metric", parse_metric(self.metric))
         check_choice("form", self.form, FORMS)
         if not 0 <= self.tolerance <= 1:
-            raise InputError(f"tolerance must be between 0 and 1, not {self.tolerance!r}")
+            raise InputError(f"tolerance must be between 0 and 1, not {show_value(self.tolerance)}")
 
     @property
     def word(self) -> str:
@@ -301,7 +306,12 @@ def unfairness(
     check_same_rows(sensitive=sensitive, predictions=predictions, labels=labels)
     constraint = RateConstraint(metric, form=form)
     codes, names = group_codes(sensitive)
-    predicted = check_binary("predictions", predictions, positive, nameable=True)
+    try:
+        predicted = check_binary("predictions", predictions, positive, nameable=True)
+    except InputError as error:
+        if {*names} in ({"0", "1"}, {"False", "True"}):
+            error = InputError(f"{error}; are sensitive and predictions swapped?")
+        raise error from None
     truth = None
     if labels is not None:
         truth = check_binary("labels", labels, positive, nameable=True)

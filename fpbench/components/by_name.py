@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError
 from fpbench.components.attack_kinds import Component
 from fpbench.components.catalog import discover
@@ -51,5 +52,9 @@ def resolve_component(
             raise InputError(f'{kind}: a table needs use = "NAME"')
         return component(kind, chosen["use"], **{k: v for k, v in chosen.items() if k != "use"})
     if getattr(chosen, "kind", None) != kind or isinstance(chosen, type):
-        raise InputError(f"{kind}: must be a name or a {kind}, not {chosen!r}")
+        article = "an" if kind[0] in "aeiou" else "a"
+        raise InputError(
+            f"{kind}: must be a name or {article} {kind}, not {show_value(chosen)}; "
+            f"`fpbench describe {kind}` lists the names"
+        )
     return chosen

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pluggy
 
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import (
     InputError,
     NameUnknownError,
@@ -108,7 +109,7 @@ class Catalog:
         if not isinstance(kind, str) or kind not in KINDS:
             raise NameUnknownError(explain_unknown_kind(kind))
         if not isinstance(name, str):
-            raise NameUnknownError(f"{kind}: must be the name of a {kind}, not {name!r:.60}")
+            raise NameUnknownError(f"{kind}: must be the name of a {kind}, not {show_value(name)}")
         try:
             entry = self.entries[kind, name]
         except KeyError:

@@ -46,7 +46,7 @@ def check_epsilon(epsilon: Any, name: str = "epsilon", *, infinite: bool = False
     except ValueError:  # lists of different lengths
         values = np.empty(0, np.object_)
     if values.dtype.kind not in "iuf":
-        raise InputError(f"{name} must be a number, not {epsilon!r:.60}")
+        raise InputError(f"{name} must be a number, not {show_value(epsilon)}")
     if values.size:  # a minimum is NaN if any is
         _check(values.min().item(), name, infinite)
         _check(values.max().item(), name, infinite)
@@ -129,9 +129,9 @@ class Guarantee:
                 object.__setattr__(self, name, to_python_number(getattr(self, name), name))
         check_epsilon(self.epsilon)
         if not 0 <= self.delta < 1:
-            raise InputError(f"delta must be at least 0 and below 1, not {self.delta!r}")
+            raise InputError(f"delta must be at least 0 and below 1, not {show_value(self.delta)}")
         if self.rho is not None and not 0 < self.rho <= sys.float_info.max:
-            raise InputError(f"rho must be above 0 and finite, or None, not {self.rho!r}")
+            raise InputError(f"rho must be above 0 and finite, or None, not {show_value(self.rho)}")
         check_choice("neighbours", self.neighbours, get_args(Relation))
 
 

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, cast, get_args
 
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError, PluginError, find_near_name, suggest_name
 from fpbench.base.text import DECIMALS, format_number
 
@@ -168,7 +169,8 @@ class Measure:
         for place, text in texts:
             if not isinstance(text, str) or not text.isprintable() or len(text) > _LONGEST:
                 raise PluginError(
-                    f"measure {self.name!r}: {place}: must be a text of one line, not {text!r}"
+                    f"measure {self.name!r}: {place}: must be a text of one line, not "
+                    f"{show_value(text)}"
                 )
         if not _NAME.fullmatch(self.name):
             raise PluginError(

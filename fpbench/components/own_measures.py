@@ -82,6 +82,7 @@ class AttackMeasures(TypedDict):
 class LeakMeasures(TypedDict, total=False):
     """Of what the disclosure of an attack adds to calibrated beliefs, and could add at most."""
 
+    without_model_accuracy: float
     without_accuracy: Required[float]
     with_accuracy: Required[float | None]
     leak: Required[float | None]
@@ -247,6 +248,8 @@ majority_accuracy, baseline | neither share | people whose group is right if eve
     member of the largest group
 prior_accuracy, prior | neither share | people whose group is right, as expected, if everyone's
     group is drawn from the shares of the attack set
+without_model_accuracy, no model | greater share | the same as the next, of an adversary to whom the
+    model says the same about everybody: what is known without it; of `fpbench.attack`
 without_accuracy, without | greater share | people whose group the adversary's calibrated beliefs
     name right, without the disclosure
 with_accuracy, with | greater share | people whose group the beliefs given the disclosure name

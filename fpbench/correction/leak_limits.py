@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import to_floats
+from fpbench.base.arguments import show_value, to_floats
 from fpbench.base.errors import InputError
 from fpbench.components.beliefs import check_beliefs, name_likeliest
 
@@ -133,9 +133,9 @@ def limit_leak_by_error(error: float, nats: float, people: int, groups: int = 2)
     """
     nats = _check_nats(nats)
     if not 0 <= error <= 1:
-        raise InputError(f"an error must be a share in [0, 1], not {error!r}")
+        raise InputError(f"an error must be a share in [0, 1], not {show_value(error)}")
     if people < 1 or groups < 2:
-        raise InputError(f"at least 1 person and 2 groups, not {people!r} and {groups!r}")
+        raise InputError(f"at least 1 person and 2 groups, not {show_value(people)} and {groups!r}")
     return float(
         limit_leaks_by_error(*(np.array([one]) for one in (error, nats, people, groups)))[0]
     )
@@ -232,7 +232,7 @@ def limit_realised_gain(
     sizes = _check_sizes(household_sizes, len(chances))
     nats = _check_nats(nats)
     if not 0 < delta <= 1:
-        raise InputError(f"delta must be above 0 and at most 1, not {delta!r}")
+        raise InputError(f"delta must be above 0 and at most 1, not {show_value(delta)}")
     unsure = chances.max(axis=1) < 1
     if not unsure.any():
         return 0.0
@@ -342,5 +342,5 @@ def _check_sizes(sizes: ArrayLike | None, people: int) -> _Floats:
 
 def _check_nats(nats: float) -> float:
     if not 0 <= nats < math.inf:
-        raise InputError(f"nats must be at least 0 and finite, not {nats!r}")
+        raise InputError(f"nats must be at least 0 and finite, not {show_value(nats)}")
     return float(nats)

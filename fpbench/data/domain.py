@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import numpy as np
 from pydantic import AfterValidator
 
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import DataError, InputError, suggest_name
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Domain:
         if not isinstance(lists, Mapping) or not all(isinstance(name, str) for name in lists):
             raise InputError(
                 'domain: must be lists by feature, { age = [17, 90], job = ["a", "b"] }, not '
-                f"{lists!r}"
+                f"{show_value(lists)}"
             )
         for name, value in lists.items():
             values = tuple(value) if isinstance(value, list | tuple) else (value,)
@@ -80,7 +81,7 @@ class Domain:
             else:
                 raise InputError(
                     f"domain: {name!r}: must be [low, high] of numbers, or the list of all "
-                    f"categories, not {value!r}"
+                    f"categories, not {show_value(value)}"
                 )
         return cls(bounds, categories)
 
@@ -235,7 +236,7 @@ def _check_bounds(name: str, bounds: tuple[Any, ...]) -> None:
     ):
         raise InputError(
             f"domain: {name!r}: bounds must be two finite numbers, the lower first, not "
-            f"{list(bounds)!r}"
+            f"{show_value(list(bounds))}"
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import DataError, InputError, suggest_name
 from fpbench.data.attributes import MOST_VALUES, format_value
 from fpbench.data.sample import Codes
@@ -21,15 +22,18 @@ _CHUNK = 1 << 16
 
 
 def group_codes(
-    sensitive: ArrayLike | DataFrame, groups: Sequence[str] | None = None
+    sensitive: ArrayLike | DataFrame, groups: Sequence[str] | None = None, name: str = "sensitive"
 ) -> tuple[Codes, tuple[str, ...]]:
     """Codes (n,) in 0..K-1 and names of the K groups.
 
     `sensitive` holds codes or names (n,), if `groups` names them (some groups may be empty); else
     values of any kind, or a data frame of several columns, whose combinations are the groups.
-    InputError if codes or names do not fit, values are missing, or there are fewer than two groups.
+    InputError if codes or names do not fit, values are missing, or there are fewer than two groups;
+    it calls the argument by its `name`.
     """
-    return _encode_values(sensitive) if groups is None else _check_codes(sensitive, groups)
+    if groups is not None:
+        return _check_codes(sensitive, groups)
+    return _encode_values(sensitive, name)
 
 
 def _check_codes(sensitive: Any, groups: Sequence[str]) -> tuple[Codes, tuple[str, ...]]:
@@ -63,7 +67,7 @@ def _find_names(values: NDArray[Any], names: tuple[str, ...]) -> Codes:
     return np.array([places[name] for name in distinct.tolist()], np.int64)[numbers]
 
 
-def _encode_values(sensitive: Any) -> tuple[Codes, tuple[str, ...]]:
+def _encode_values(sensitive: Any, what: str) -> tuple[Codes, tuple[str, ...]]:
     """Codes and names of the groups that distinct values make."""
     import pandas as pd
 
@@ -73,22 +77,30 @@ def _encode_values(sensitive: Any) -> tuple[Codes, tuple[str, ...]]:
             return codes
         if isinstance(sensitive, str):
             raise InputError(
-                f"sensitive must be one value a person, not the text {sensitive!r:.60}; if that is "
-                f"a column of X, pass X[{sensitive!r:.60}]"
+                f"{what} must be one value a person, not the text {show_value(sensitive)}; if that "
+                f"is a column of X, pass X[{show_value(sensitive)}]"
             )
+        values = np.asarray(sensitive)
+        if values.ndim == 2 and values.shape[1] == 1:
+            sensitive = values[:, 0]
         if np.ndim(sensitive) != 1:
             raise InputError(
-                "sensitive must be one value a person, or a data frame with one row a person, not "
-                f"of shape {np.shape(sensitive)}"
+                f"{what} must be one value a person, or a data frame with one row a person, not "
+                + (f"of shape {values.shape}" if values.ndim else show_value(sensitive))
             )
-        sensitive = pd.DataFrame({str(getattr(sensitive, "name", None) or "sensitive"): sensitive})
+        sensitive = pd.DataFrame({str(getattr(sensitive, "name", None) or what): sensitive})
     if len(set(map(str, sensitive.columns))) < sensitive.shape[1] or not sensitive.shape[1]:
-        raise InputError("sensitive must have columns, each with a name of its own")
-    columns = {str(name): _to_categorical(str(name), column) for name, column in sensitive.items()}
+        raise InputError(f"{what} must have columns, each with a name of its own")
+    if not len(sensitive):
+        raise InputError(f"{what}: is empty: there must be people")
+    columns = {
+        str(name): _to_categorical(what if name == what else f"{what} column {name!r}", column)
+        for name, column in sensitive.items()
+    }
     frame = pd.DataFrame(columns)
     if all(len(column.categories) <= 1 for column in columns.values()):
         only = " and ".join(str(value) for value in frame.head(1).to_numpy().ravel())
-        raise InputError(f"sensitive has one group, {only or 'of nobody'}; it takes at least two")
+        raise InputError(f"{what} has one group, {only}; it takes at least two")
     # A table crosses them, and knows what to refuse.
     no_features = pd.DataFrame(index=frame.index)
     table = Table("of the curator", no_features, np.zeros(len(frame), np.int8), frame)
@@ -117,27 +129,27 @@ def _encode_integers(sensitive: Any) -> tuple[Codes, tuple[str, ...]] | None:
 
 
 def _to_categorical(name: str, column: Any) -> Any:
-    """A column of any kind as a categorical of strings."""
+    """A column of any kind as a categorical of strings; messages call it by its name."""
     import pandas as pd
     from pandas.api.types import is_numeric_dtype
 
     missing = np.flatnonzero(column.isna())
     if len(missing):
         raise InputError(
-            f"{'sensitive' if name == 'sensitive' else f'sensitive column {name!r}'}: "
-            f"{len(missing):,} values are missing, the first in row {missing[0]:,}; leave these "
-            "people out of all arguments, or give them a group of their own: fillna('unknown')"
+            f"{name}: {len(missing):,} values are missing, the first in row {missing[0]:,}; leave "
+            "these people out of all arguments, or give them a group of their own: "
+            "fillna('unknown')"
         )
     try:
         categorical = pd.Categorical(column).remove_unused_categories()
     except TypeError as error:  # values that cannot be compared, lists for instance
-        raise DataError(f"sensitive column {name!r} makes no groups: {error}") from error
+        raise DataError(f"{name} makes no groups: {error}") from error
     if is_numeric_dtype(categorical.categories.dtype) and len(categorical.categories) > MOST_VALUES:
         raise DataError(
-            f"sensitive column {name!r} holds {len(categorical.categories):,} different numbers; "
+            f"{name} holds {len(categorical.categories):,} different numbers; "
             "make groups of them, with pandas.cut for instance"
         )
     names = [format_value(value) for value in categorical.categories]
     if len(set(names)) < len(names):
-        raise DataError(f"sensitive column {name!r} has two groups of the same name")
+        raise DataError(f"{name} has two groups of the same name")
     return categorical.rename_categories(dict(zip(categorical.categories, names, strict=True)))

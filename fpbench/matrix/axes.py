@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple, overload
 
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import MatrixError, suggest_name
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 
@@ -74,7 +75,8 @@ def _read_space(how: str, values: Any, where: str, most: int) -> _Space:
     low, high, count = values
     if not isinstance(count, int) or count < 1:
         raise MatrixError(
-            f"{where}: {how}: the number of values must be whole and 1 or more, not {count!r}"
+            f"{where}: {how}: the number of values must be whole and 1 or more, not "
+            f"{show_value(count)}"
         )
     _check_size(count, f"{where}: {how} is", most)
     if how == "geomspace" and (low <= 0 or high <= 0):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from inspect import signature
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fpbench.base.arrays import check_binary
+from fpbench.base.arguments import count_rows, show_value
+from fpbench.base.arrays import check_binary, to_plain
 from fpbench.base.errors import FpbenchError, InputError
 from fpbench.data.sample import Codes
 from fpbench.models.rules import Rules, tree_rules
+
+_LONGEST = 300
+"""Letters of somebody else's message that are shown."""
 
 
 def predict_any(
@@ -24,14 +30,48 @@ def predict_any(
 
     Raises InputError if the model predicts other labels, or not once for each row.
     """
-    if not hasattr(model, "predict"):
-        name, answer = "model (predictions, as it has no predict)", model
-    else:
+    name, answer = read_predictions(model, X, rng)
+    return check_binary(name, answer, positive, nameable=True), get_rules(model, positive)
+
+
+def read_predictions(
+    model: Any, X: Any, rng: np.random.Generator | None = None
+) -> tuple[str, NDArray[Any]]:
+    """What messages call the predictions for n people, and these (n,), of any values.
+
+    `model` may be predictions (n,), beside which X may be None. Raises InputError if it is neither,
+    if the model fails, or if there is not one prediction for each row.
+    """
+    if hasattr(model, "predict"):
         name, answer = "predictions of the model", ask_predictions(model, X, rng)
-    predictions = check_binary(name, answer, positive, nameable=True)
-    if len(predictions) != len(X):
-        raise InputError(f"X: has {len(X)} rows, and there are {len(predictions)} predictions")
-    return predictions, get_rules(model, positive)
+    else:
+        _check_no_model(model, X)
+        name, answer = "predictions (model has no predict)", model
+    predictions, rows = to_plain(name, answer), count_rows(X)
+    if predictions.ndim == 1 and rows is not None and len(predictions) != rows:
+        raise InputError(f"X: has {rows} rows, and there are {len(predictions)} predictions")
+    return name, predictions
+
+
+def _check_no_model(model: Any, X: Any) -> None:
+    """Refuse what is neither a model nor predictions, and say what it is."""
+    if hasattr(X, "predict"):
+        raise InputError(
+            f"X: must be people, not {type(X).__name__}, which has predict: the model comes first"
+        )
+    refused = isinstance(model, type | str | bytes | Mapping) or model is None or callable(model)
+    if not refused and np.ndim(model):
+        return
+    mend = "give a fitted model, or its predictions"
+    if hasattr(model, "decision_function"):
+        mend = "give its predictions, (model.decision_function(X) > 0)"
+    elif isinstance(model, type):
+        mend = f"{model.__name__} is a class: fit a model of it"
+    elif callable(model):
+        mend = "of a function, give what it predicts, model(X)"
+    plain = model is None or isinstance(model, str | bytes | type)
+    what = show_value(model) if plain else f"a {type(model).__name__}"
+    raise InputError(f"model: {what} has no predict; {mend}")
 
 
 def ask_predictions(model: Any, X: Any, rng: np.random.Generator | None = None) -> Any:
@@ -49,7 +89,11 @@ def ask_predictions(model: Any, X: Any, rng: np.random.Generator | None = None) 
         raise
     except Exception as error:  # of somebody's code
         why = " ".join(f"{type(error).__name__}: {error}".split())
-        raise InputError(f"model: {type(model).__name__}.predict(X) fails: {why}") from error
+        if len(why) > _LONGEST:
+            why = f"{why[:_LONGEST]} ..."
+        framed = not hasattr(X, "columns") and hasattr(model, "feature_names_in_")
+        hint = "; it was fitted to a data frame: give one with its columns" if framed else ""
+        raise InputError(f"model: {type(model).__name__}.predict(X) fails: {why}{hint}") from error
 
 
 def get_rules(model: Any, positive: Any = None) -> Rules | None:

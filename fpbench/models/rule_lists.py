@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.data.sample import Codes
 from fpbench.models.rules import Rules
@@ -58,7 +59,9 @@ class Clause:
         if self.test in ("in", "not in") and (
             isinstance(self.value, str) or not isinstance(self.value, Iterable)
         ):
-            raise InputError(f"{self.feature} {self.test}: takes a list, not {self.value!r}")
+            raise InputError(
+                f"{self.feature} {self.test}: takes a list, not {show_value(self.value)}"
+            )
 
     def holds(self, features: DataFrame) -> NDArray[np.bool_]:
         """Whether the clause holds, (n,) for each person.

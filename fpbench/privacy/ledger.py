@@ -9,7 +9,7 @@ from os import PathLike
 from typing import NamedTuple, get_args
 
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import to_path, to_python_number
+from fpbench.base.arguments import show_value, to_path, to_python_number
 from fpbench.base.errors import BudgetError, InputError, suggest_name
 from fpbench.base.text import to_fraction
 from fpbench.components.guarantee import Guarantee, Neighbours, check_epsilon
@@ -121,7 +121,7 @@ class Ledger:
         """
         parts = [guarantee] if isinstance(guarantee, Guarantee) else list(guarantee)
         if not (1 <= times <= _MOST_TIMES and int(times) == times):
-            raise InputError(f"times must be a whole number, 1 or more, not {times!r}")
+            raise InputError(f"times must be a whole number, 1 or more, not {show_value(times)}")
         for part in parts:
             self._accept(part)
         if self._free or not parts:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import check_whole_number
+from fpbench.base.arguments import check_whole_number, show_value
 from fpbench.base.errors import InputError
 from fpbench.privacy.accounting import (
     gaussian_epsilon,
@@ -70,7 +70,7 @@ def flip_probabilities(votes: NDArray[np.int64], sigma: float) -> _Floats:
     if votes.ndim != 2 or votes.shape[1] != 2:
         raise InputError(f"votes must be (m, 2), of label 0 and label 1, not {votes.shape}")
     if not 0 <= sigma < math.inf:
-        raise InputError(f"sigma must be at least 0 and finite, not {sigma!r}")
+        raise InputError(f"sigma must be at least 0 and finite, not {show_value(sigma)}")
     margin = np.abs(np.subtract(votes[:, 1], votes[:, 0], dtype=np.float64))
     if sigma == 0:
         return np.zeros(len(margin))

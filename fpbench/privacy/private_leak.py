@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError
 from fpbench.components.beliefs import check_beliefs
 from fpbench.components.guarantee import Guarantee
@@ -62,7 +63,7 @@ def limit_private_leak(
     """
     ordered = -np.sort(-check_beliefs(beliefs), axis=1)
     if household_size < 1:
-        raise InputError(f"a household has at least 1 person, not {household_size!r}")
+        raise InputError(f"a household has at least 1 person, not {show_value(household_size)}")
     epsilon, delta, rho = _protect_group(guarantee)
     size = household_size
     delta = min(size * math.exp(min((size - 1) * epsilon, 700.0)) * delta, 1.0)

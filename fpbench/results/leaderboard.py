@@ -13,6 +13,7 @@ from fpbench.base.sheet import Column, Sheet, html, plain_text
 from fpbench.base.text import format_number, percent, points_above, signed_points
 from fpbench.components.measures import LESS, Glossary
 from fpbench.components.own_measures import GLOSSARY
+from fpbench.results.statistics.intervals import LEAST_SEEDS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 
 LEAK_RANKING = "with_accuracy"
 """The measure by which attacks are ranked where nothing else is asked for."""
-LEAK_COLUMNS = ("majority_accuracy", "without_accuracy", "with_accuracy", "leak", "limit")
+LEAK_COLUMNS = (
+    "majority_accuracy", "without_model_accuracy", "without_accuracy", "with_accuracy", "leak",
+    "limit",
+)  # fmt: skip
 """Measures that a leaderboard by it shows, in percent and percentage points."""
 ATTACK_COLUMNS = ("initial_accuracy", "corrected_accuracy", "gain")
 """Measures of fpbench that a leaderboard of attacks shows, beside those that components declare."""
@@ -260,7 +264,7 @@ def _make_point_columns(
 
 _POINTS: dict[str, Callable[[float], str]] = {
     **dict.fromkeys(REPORT_COLUMNS, percent),
-    **dict.fromkeys(("majority_accuracy", "without_accuracy", "with_accuracy"), percent),
+    **dict.fromkeys(LEAK_COLUMNS[:-2], percent),
     "leak": signed_points, "limit": points_above, "claim_holds": percent, "proven": percent,
 }  # fmt: skip
 """How shares are written on a board in percent."""
@@ -342,10 +346,10 @@ def _list_notes(board: Leaderboard) -> Iterable[str]:
             f"gain exceeds its limit in {lines}: at least the difference is repair of the first "
             "guess; column repair"
         )
-    if any(line.done == 1 for line in board.lines):
-        yield "One seed gives no interval: run more seeds."
+    if any(0 < line.done < LEAST_SEEDS for line in board.lines):
+        yield f"Fewer than {LEAST_SEEDS} seeds give no interval: run more seeds."
     ranked = (line.measures.get(board.rank_by) for line in board.lines)
-    if any(value and value.count > 1 and value.low is None for value in ranked):
+    if any(value and value.count >= LEAST_SEEDS and value.low is None for value in ranked):
         yield "- for 95 %: all seeds gave the same value"
     for measure in board.glossary.declared:
         values = (line.measures.get(measure.name) for line in board.lines if measure.if_no)

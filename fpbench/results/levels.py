@@ -39,7 +39,11 @@ def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Water
     for name in _SEEN:
         seeing = [i for i in mine if _find_last_seen(text("adversary_sees", i)) == name]
         best = _find_best(board, seeing, "without_accuracy")
-        if best is None:
+        blind = line.measures.get("without_model_accuracy") if name == "features" else None
+        if best is None and blind is not None:
+            attack = f"{name_attack(board, line, adversary=True)} without the model"
+            levels.append(Level(name, blind, attack, line.labels))
+        elif best is None:
             lacking += [name] if name not in _OF_FEW_MODELS else []
         else:
             right = best.measures["without_accuracy"]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.text import percent, points_above, signed_points
-from fpbench.results.statistics.intervals import all_alike, widest
+from fpbench.results.statistics.intervals import LEAST_SEEDS, all_alike, bounds, widest
 from fpbench.results.statistics.signed_ranks import ALPHA, signed_rank
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def summarise_leak(
         if not alone:  # the corrector sees them anyway, and the limit is not about them
             claim += ", with the predictions that it is about,"
         tried = sum(each.rank is not None for each in board.lines)
-        added = _describe_leak(line, values, tried)
+        added = describe_added(values, "leak", tried)
         limit = _describe_limit(line, text("limit_covers", chosen), alone=alone)
         sentences.append(f"{claim} {added}{limit}.")
     return tuple(sentences)
@@ -145,21 +145,23 @@ def _find_leading(board: Leaderboard) -> dict[tuple[str, ...], int]:
     return best
 
 
-def _describe_leak(line: Line, values: NDArray[np.float64], tried: int) -> str:
-    """What a disclosure adds, as far as seeds tell.
+def describe_added(values: NDArray[np.float64], name: str, tried: int = 1) -> str:
+    """What something adds, as far as seeds tell.
 
-    `values`: (n,) the leak at each seed.
+    `values`: (n,) what it adds at each seed. `name`: of the measure, which seeds the resampling.
+    `tried`: lines that it was chosen from.
     """
     mean, count = float(values.mean()), len(values)
     if count == 1:
         return f"{_format_points(mean)} at one seed (other seeds may differ)"
     if all_alike(values):
         return f"{_format_points(mean)} at each of {count} seeds"
-    leak, at_once = line.measures["leak"], f" of {tried} at once" if tried > 1 else ""
-    if tried == 1 and leak.low is not None and leak.high is not None:
-        low, high = leak.low, leak.high
-    else:
-        low, high = widest(values, "leak", _EACH_SIDE / tried)
+    if count < LEAST_SEEDS:
+        return f"{_format_points(mean)}, not significant at {count} seeds"
+    share = _EACH_SIDE / tried
+    ends = bounds(values[None], name) if tried == 1 else widest(values, name, share)
+    low, high = (float(np.squeeze(end)) for end in ends)
+    at_once = f" of {tried} at once" if tried > 1 else ""
     interval = f"95 %{at_once}: {signed_points(low)} to {signed_points(high)}"
     if low <= 0 <= high:
         return (

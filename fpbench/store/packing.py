@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import PluginError
 
 Kinds = NDArray[np.uint8]
@@ -59,7 +60,7 @@ def pack(measures: Mapping[str, Any], number: Callable[[str], int]) -> bytes:
     kinds, values = bytearray(), []
     for name, value in measures.items():
         if not isinstance(name, str):
-            raise PluginError(f"the name of a measure must be a text, not {name!r}")
+            raise PluginError(f"the name of a measure must be a text, not {show_value(name)}")
         kind, plain = _to_plain(name, value)
         kinds.append(kind)
         values.append(number(plain) if kind in (Kind.WORD, Kind.BIG) else plain)
@@ -83,7 +84,7 @@ def _check_size(measures: Mapping[str, Any]) -> None:
         if not (0 < len(name) <= _LONGEST_NAME and name.isprintable()):
             raise PluginError(
                 f"the name of a measure must be 1 to {_LONGEST_NAME} letters that can be shown, "
-                f"not {name[:40]!r}"
+                f"not {show_value(name[:40])}"
             )
         letters += len(value) if isinstance(value, str) else 0
     if letters > _MOST_LETTERS or len(measures) > _MOST_NAMES:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import DataError, InputError, suggest_name
 from fpbench.data.attributes import (
     MOST_VALUES,
@@ -107,7 +108,7 @@ def table(
         declared = domain if isinstance(domain, Domain) else Domain.of(domain or {})
         declared.check_names(frame.columns)
         if missing not in _MISSING:
-            raise InputError(f"missing: must be 'error' or 'drop', not {missing!r}")
+            raise InputError(f"missing: must be 'error' or 'drop', not {show_value(missing)}")
         used = _drop_incomplete(frame.drop(columns=list(dropped)), missing)
         codes, positive_name = _encode_labels(used[label], positive)
         apart = [label] if household is None else [label, household]
@@ -140,7 +141,7 @@ def _check_columns(
 ) -> None:
     for column in columns:
         if not isinstance(column, str):
-            raise DataError(f"columns must be named by strings, not {column!r}")
+            raise DataError(f"columns must be named by strings, not {show_value(column)}")
         if columns.count(column) > 1:
             raise DataError(f"there are {columns.count(column)} columns {column!r}")
     if label not in columns:

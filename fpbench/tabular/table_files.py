@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fpbench.base.arguments import show_value
 from fpbench.base.distribution import tell_extra
 from fpbench.base.errors import DataError
 from fpbench.base.files import read_file
@@ -186,7 +187,7 @@ def _check_header(header: Sequence[str], where: str, separator: str | None) -> N
         mend = f"Add, for instance, separator = {json.dumps(likely)}"
         raise DataError(
             f"{where}, line 1: found one column, {header[0]!r}; is the separator not "
-            f"{separator or ','!r}? {mend if separator else 'Save it with commas'}"
+            f"{show_value(separator or ',')}? {mend if separator else 'Save it with commas'}"
         )
 
 

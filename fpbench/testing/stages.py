@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fpbench.base.arguments import show_value
 from fpbench.claims.rates import FORMS, RateConstraint
 from fpbench.components.attack_kinds import (
     Adversary,
@@ -93,7 +94,7 @@ def check_measures(measures: Any, what: str) -> None:
     """Raise AssertionError if they are not numbers or texts, by names in snake_case."""
     assert isinstance(measures, dict), f"{what} are a {type(measures).__name__}, not a dict"
     for name, value in measures.items():
-        assert isinstance(name, str), f"{what} are named by texts, not {name!r}"
+        assert isinstance(name, str), f"{what} are named by texts, not {show_value(name)}"
         assert name.isidentifier() and name.lower() == name, f"{what}: {name!r} is not snake_case"
         plain = isinstance(value, str | int | float | np.number | np.bool_ | None)
         assert plain, f"{what}: {name!r} is a {type(value).__name__}, not a number or a text"

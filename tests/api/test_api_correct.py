@@ -166,7 +166,7 @@ def test_labels_are_not_needed_for_statistical_parity():
 
 
 BAD = {
-    "empty": ({"guess": [], "predictions": []}, "guess: is empty"),
+    "empty": ({"guess": [], "predictions": []}, "guess: is empty: there must be people"),
     "lengths": ({"predictions": [1, 0]}, "predictions: has 2 values, but guess has 8"),
     "two dimensions": ({"guess": [GUESS]}, "guess: must have one dimension, not 2"),
     "negative": ({"guess": [-1, *GUESS[1:]]}, "guess: must be in 0..1, not -1 at 0"),

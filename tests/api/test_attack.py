@@ -1,5 +1,7 @@
 """`fpbench.attack`: anybody's fitted model, attacked in one call."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -59,7 +61,7 @@ def world():
 
 def test_a_pipeline_of_words_gaps_and_dates_is_attacked(world):
     model, X, y, sex = world
-    result = fpbench.attack(model, X, y, sex, seeds=2)
+    result = fpbench.attack(model, X, y, sex, positive="yes", seeds=2)
     frame, people = result.frame(), result.people
     assert frame["without_accuracy"].mean() > frame["majority_accuracy"].mean() + 0.03
     assert list(frame["seed"]) == [0, 1]
@@ -73,22 +75,34 @@ def test_a_pipeline_of_words_gaps_and_dates_is_attacked(world):
     assert people["risk"].mean() > 0.5
     sentences = result.sentences
     assert len(sentences) == 3
-    assert sentences[1].startswith("From features, labels and predictions the best attack guesses")
+    assert re.fullmatch(
+        r"From features and labels the attack guesses [\d.]+ % \(a2\), and with the model's "
+        r"predictions [\d.]+ %: the model .*2 seeds\.",
+        sentences[1],
+    )
     assert "published claim" in sentences[2]
-    assert str(result.leaderboard()).splitlines()[-2].split()[:2] == ["1", "a2"]
+    assert str(result.leaderboard()).splitlines()[-3].split()[:2] == ["1", "a2"]
     assert "<table>" in result._repr_html_()
 
 
 def test_a_model_that_tells_the_group_is_found_out(world):
     _, X, y, sex = world
     told = np.where(sex == "m", "yes", "no")
-    result = fpbench.attack(Copies(told), X, y, sex, seeds=1, disclosure=None)
-    assert (result.people["risk"] > 0.9).all()
+    options = {"disclosure": None, "positive": "yes"}
+    result = fpbench.attack(Copies(told), X, y, sex, seeds=4, **options)
+    assert (result.people["risk"] > 0.8).all()
     assert len(result.sentences) == 2
-    assert "guesses 100.0 % (a2)" in str(result)
+    assert "and with the model's predictions 100.0 %: the model adds " in str(result)
+    frame = result.frame()
+    assert (frame["without_model_accuracy"] < 0.9).all()
+    assert (frame["without_accuracy"] == 1).all()
+    # What is known without the model does not depend on it.
+    silent = fpbench.attack(np.full(len(X), "no"), X, y, sex, seeds=4, **options).frame()
+    assert silent["without_model_accuracy"].tolist() == silent["without_accuracy"].tolist()
+    assert silent["without_accuracy"].tolist() == frame["without_model_accuracy"].tolist()
     # The same predictions without a model, and people whose groups are known by name.
     mask = np.arange(len(X)) % 3 > 0
-    other = fpbench.attack(told, X, y, sex, seeds=[7], known=mask, disclosure=None)
+    other = fpbench.attack(told, X, y, sex, seeds=[7], known=mask, **options)
     assert set(other.people.index) == set(X.index[~mask])
 
 
@@ -105,13 +119,15 @@ def test_features_that_say_nothing_give_nothing_away():
 def test_scores_are_shown_to_those_who_see_them(world):
     model, X, y, sex = world
     mask = np.arange(len(X)) % 2 == 0
-    for positive, column in (("no", 0), (None, 1)):
+    for positive, column in (("no", 0), ("yes", 1)):
         VIEWS.clear()
         with threadpool_limits(2):  # of which an adversary uses one
             fpbench.attack(
                 model, X, y, sex, seeds=1, adversary=Watches(), positive=positive, known=mask
             )
-        (view,) = VIEWS
+        view, silent = VIEWS
+        assert silent.target.predictions.max() == 0
+        assert set(silent.attack.scores) == set(silent.target.scores) == {0.5}
         probabilities = model.predict_proba(X)[:, column]
         np.testing.assert_array_equal(view.target.scores, probabilities[~mask])
         np.testing.assert_array_equal(view.attack.scores, probabilities[mask])
@@ -123,7 +139,7 @@ def test_scores_are_shown_to_those_who_see_them(world):
 
 def test_a_corrector_without_beliefs_is_judged_by_what_it_names(world):
     model, X, y, sex = world
-    result = fpbench.attack(model, X, y, sex, seeds=1, corrector="exact")
+    result = fpbench.attack(model, X, y, sex, positive="yes", seeds=1, corrector="exact")
     right = result.people["guessed_right"].mean()
     assert right == pytest.approx(result.frame()["corrected_accuracy"][0])
 
@@ -131,18 +147,21 @@ def test_a_corrector_without_beliefs_is_judged_by_what_it_names(world):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"y": ["yes"] * 600}, "y must have two values, as the model has, not 'yes'"),
+        ({"y": ["yes"] * 600}, "y must have two values, as the model has .'no', 'yes'., not 'yes'"),
         ({"y": ["yes", "no", "maybe"] * 200}, "y must have two values"),
-        ({"y": [0, 1]}, "y must be .600,. labels"),
+        ({"y": [0, 1]}, "y: has 2 labels, and X has 600 rows"),
         ({"y": [None, "yes"] * 300}, "y: row 0 is missing; leave out"),
-        ({"groups": ["f"] * 600}, "groups: "),
+        ({"groups": ["f"] * 600}, "groups has one group, f; it takes at least two"),
         ({"groups": ["f", "m"]}, "groups: has 2 people, and X has 600 rows"),
         ({"known": 1.5}, "known: must be a share between 0 and 1"),
-        ({"known": 0.001}, "too few to learn from"),
-        ({"known": [True, False]}, "known: must be a share or"),
+        ({"known": 0.001}, "1 of 600 people are too few to learn from; it takes 10 or more"),
+        (
+            {"known": [True, False]},
+            "known: must be a share, or True or False for each of 600 people",
+        ),
         ({"seeds": 0}, "seeds must be"),
-        ({"seeds": []}, "seeds must be a number, or seeds"),
-        ({"seeds": "3"}, "seeds must be a number, or seeds"),
+        ({"seeds": []}, "seeds must be how many there are, such as 6, or a list"),
+        ({"seeds": "3"}, "seeds must be how many there are, such as 6, or a list"),
         ({"positive": "yess"}, "positive: 'yess' is none of y; did you mean 'yes'?"),
         ({"adversary": "a3"}, "unknown adversary 'a3'"),
         ({"adversary": "twin-none"}, "unknown adversary"),
@@ -150,8 +169,8 @@ def test_a_corrector_without_beliefs_is_judged_by_what_it_names(world):
         ({"disclosure": "structure"}, "is read from a model that a matrix trains"),
         ({"model": LogisticRegression}, "model must be fitted, not the class"),
         ({"model": LogisticRegression()}, "predict.X. fails"),
-        ({"model": ["maybe"] * 600}, "the model predicts 'maybe', and labels are"),
-        ({"model": ["yes"]}, "X has 600 rows"),
+        ({"model": ["maybe"] * 600}, "'maybe' is among them, and labels are 'no', 'yes'"),
+        ({"model": ["yes"]}, "X: has 600 rows"),
         ({"X": None}, "X must be a data frame"),
         ({"X": [[1.0]] * 600, "model": ["yes"] * 600}, "none of its 1 columns has two values"),
         ({"X": np.array([[np.inf], [0.0]] * 300), "model": ["yes"] * 600}, "infinite"),
@@ -159,7 +178,7 @@ def test_a_corrector_without_beliefs_is_judged_by_what_it_names(world):
 )
 def test_what_is_wrong_is_said(world, change, message):
     names = ("model", "X", "y", "groups")
-    arguments = dict(zip(names, world, strict=True)) | change
+    arguments = dict(zip(names, world, strict=True)) | {"positive": "yes"} | change
     positional = [arguments.pop(name) for name in names]
     with pytest.raises(InputError, match=message):
         fpbench.attack(*positional, **arguments)
@@ -167,7 +186,7 @@ def test_what_is_wrong_is_said(world, change, message):
 
 def test_the_risk_of_a_person_is_that_of_the_true_group(world):
     model, X, y, sex = world
-    people = fpbench.attack(model, X, y, sex, seeds=1).people
+    people = fpbench.attack(model, X, y, sex, positive="yes", seeds=1).people
     wrong = people["guessed_right"] == 0
     assert wrong.any()
     assert (people["risk"][wrong] <= 0.5).all()
@@ -184,3 +203,92 @@ def test_a_report_of_pure_slices_proves_everybody():
     result = fpbench.attack(y, X, y, sex, seeds=1, disclosure=report)
     assert result.people["proven"].all()
     assert (result.people["risk"] == 1).all()
+
+
+def say(*arguments, **options):
+    return str(fpbench.attack(*arguments, positive="yes", **options))
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        (lambda sex: sex, True),
+        (lambda sex: np.where(sex == "f", 1.0, np.nan), True),
+        (lambda sex: np.where(sex == "f", np.resize(["Ms", "Mrs"], len(sex)), "Mr"), True),
+        (lambda sex: np.where(np.arange(len(sex)) == 7, "f", sex), False),
+        (lambda sex: np.arange(len(sex)), False),  # who somebody is, and no group
+    ],
+)
+def test_a_column_that_tells_the_group_is_warned_of(world, column, told):
+    model, X, y, sex = world
+    X = X.assign(sex=column(sex))
+    said = say(model, X, y, sex, seeds=1)
+    assert said.startswith("warning: column 'sex' of X tells everybody's group") is told
+    if told:
+        assert "fpbench.attack(model.predict(X), X.drop(columns=['sex']), y, groups)" in said
+        left = say(model.predict(X), X.drop(columns=["sex"]), y, sex, seeds=1)
+        assert "warning" not in left
+        result = fpbench.attack(model, X, y, sex, seeds=1, positive="yes")
+        assert result.warnings[0][:20] in result._repr_html_().replace("&#x27;", "'")
+    # Of an adversary that does not see it, nothing is to be said.
+    assert "warning" not in say(model, X, y, sex, seeds=1, adversary="adapt-aia-hard")
+
+
+def test_arrays_crossed_groups_and_labels_that_tell_are_warned_of(world):
+    model, X, y, sex = world
+    said = model.predict(X)
+    matrix = np.column_stack([X["age"], sex == "f"])
+    assert "warning: column 1 of X tells everybody's group" in say(said, matrix, y, sex, seeds=1)
+    assert "numpy.delete(X, [1], axis=1)" in say(said, matrix, y, sex, seeds=1)
+    both = pd.DataFrame({"sex": sex, "old": np.arange(600) % 2}, X.index)
+    X = X.assign(woman=sex == "f", late=both["old"].to_numpy())
+    assert "warning: columns 'woman' and 'late' of X tell a part of everybody's group" in say(
+        said, X, y, both, seeds=1
+    )
+    again = np.where(sex == "f", "yes", "no")
+    assert "warning: y tells everybody's group" in say(said, X[["age"]], again, sex, seeds=1)
+
+
+def test_one_or_two_seeds_tell_nothing(world):
+    _, X, y, sex = world
+    said = np.where((sex == "m") & (np.arange(600) % 5 > 0), "yes", "no")
+    for seeds, doubt in ((1, "at one seed"), (2, "points, not significant at 2 seeds")):
+        result = fpbench.attack(said, X, y, sex, seeds=seeds, positive="yes")
+        assert doubt in result.sentences[1]
+        assert "95 %" not in str(result)
+        board = result.leaderboard()
+        assert board.lines[0].measures["without_accuracy"].low is None
+        assert "Fewer than 3 seeds give no interval: run more seeds." in str(board)
+    three = fpbench.attack(said, X, y, sex, seeds=3, positive="yes")
+    assert "95 %: +" in three.sentences[1]
+    assert three.leaderboard().lines[0].measures["without_accuracy"].low is not None
+
+
+def test_steps_stand_in_the_frame_and_in_the_waterfall(world):
+    model, X, y, sex = world
+    result = fpbench.attack(model, X, y, sex, seeds=3, positive="yes", adversary="a2-proba")
+    frame, waterfall = result.frame(), result.leaderboard().waterfall
+    steps = ["majority_accuracy", "without_model_accuracy", "without_accuracy", "with_accuracy"]
+    assert [level.right.mean for level in waterfall.levels] == pytest.approx(frame[steps].mean())
+    assert [level.name for level in waterfall.levels] == [
+        "largest group", "features", "scores", "claim"
+    ]  # fmt: skip
+    assert waterfall.levels[1].attack == "a2-proba without the model"
+    assert "with the model's predictions and scores" in result.sentences[1]
+    for adversary, sentence in (
+        ("a1", "From features and labels the attack guesses .* which does not look at the model"),
+        ("adapt-aia", "From scores the attack guesses"),
+    ):
+        one = fpbench.attack(model, X, y, sex, seeds=1, positive="yes", adversary=adversary)
+        assert re.match(sentence, one.sentences[1])
+        assert "without_model_accuracy" not in one.frame()
+
+
+def test_an_array_of_numbers_and_texts_has_numbers_in_it(world):
+    model, X, y, sex = world
+    mixed = X[["job", "age"]]
+    said = model.predict(X)
+    expected = fpbench.attack(said, mixed, y, sex, seeds=1, positive="yes").frame()
+    for people in (mixed.to_numpy(), mixed.to_numpy().tolist()):
+        found = fpbench.attack(said, people, y, sex, seeds=1, positive="yes").frame()
+        assert found["without_accuracy"][0] == expected["without_accuracy"][0]

@@ -111,7 +111,8 @@ BAD = {
     "predictions -1": ({"predictions": [-1, 1, 1]}, "predictions: must be in 0..1, not -1 at 0"),
     "predictions scores": (
         {"predictions": [1, 0, 0.25]},
-        "predictions: must be whole numbers, not 0.25 at 2",
+        "predictions: must be whole numbers, not 0.25 at 2; of scores make predictions first, "
+        "(scores >= 0.5) for instance",
     ),
     "predictions inf": (
         {"predictions": [1, 0, np.inf]},
@@ -180,7 +181,7 @@ BAD = {
         "weights: must be numbers, not of type <U1",
     ),
     "weights short": ({"weights": [1.0, 2.0]}, "weights: has 2 values, but guess has 3"),
-    "weights table": ({"weights": np.ones((3, 1))}, "weights: must have one dimension, not 2"),
+    "weights table": ({"weights": np.ones((3, 2))}, "weights: must have one dimension, not 2"),
     "weights ragged": ({"weights": [[1, 2], [3]]}, "weights: is not an array: "),
 }
 

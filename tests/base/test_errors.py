@@ -1,7 +1,9 @@
-"""The nearest valid name."""
+"""The nearest valid name, and values as messages show them."""
 
+import numpy as np
 import pytest
 
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import suggest_name
 
 
@@ -20,3 +22,19 @@ from fpbench.base.errors import suggest_name
 )
 def test_a_name_is_suggested_whatever_its_case(name, valid, said):
     assert suggest_name(name, valid) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (np.int64(474), "474"),
+        ([np.float64(0.5), np.str_("a"), np.True_], "[0.5, 'a', True]"),
+        ({"a": np.int8(1)}, "{'a': 1}"),
+        ("a\nb", r"'a\nb'"),
+        (np.arange(3), "array([0, 1, 2])"),
+    ],
+    ids=str,
+)
+def test_a_value_is_shown_as_one_writes_it(value, shown):
+    assert show_value(value) == shown
+    assert show_value(10**5000) == "an int of thousands of digits"

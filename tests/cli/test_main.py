@@ -66,7 +66,7 @@ def test_the_leaderboard_is_what_a_person_reads(command, toy_matrix):
     assert "at one seed (other seeds may differ)" in " ".join(shown.split())
     wide = fine(command("leaderboard", "runs/toy", COLUMNS="140")).stdout
     assert re.search(r"#.*proven", wide)  # flip proves nothing
-    assert "One seed gives no interval" in shown
+    assert "Fewer than 3 seeds give no interval" in shown
     assert all(len(line) <= 80 for line in shown.splitlines() if "each level" not in line)
 
 

@@ -20,7 +20,7 @@ from fpbench.auditing.assessments.riskiest_cells import find_riskiest
 from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import check_bits, check_people
-from fpbench.base.arguments import check_same_rows, check_type
+from fpbench.base.arguments import check_same_rows, check_type, show_value
 from fpbench.base.errors import InputError
 from fpbench.claims.fact_information import limit_fact_nats
 from fpbench.claims.set_counts import Facts, Floats
@@ -223,7 +223,7 @@ def _assess_each(
 
 def _check_number(what: str, number: float, most: float) -> None:
     if not isinstance(number, int | float | np.number) or not 0 < number <= most:
-        raise InputError(f"{what} must be above 0 and at most {most:g}, not {number!r}")
+        raise InputError(f"{what} must be above 0 and at most {most:g}, not {show_value(number)}")
 
 
 def _find_deadline(seconds: float) -> float:
@@ -234,9 +234,9 @@ def _find_deadline(seconds: float) -> float:
 
 def _check_allowed(max_leak: float, max_proven: int) -> Allowed:
     if not isinstance(max_leak, int | float | np.number) or not 0 <= max_leak <= 1:
-        raise InputError(f"max_leak must be a share from 0 to 1, not {max_leak!r}")
+        raise InputError(f"max_leak must be a share from 0 to 1, not {show_value(max_leak)}")
     if not isinstance(max_proven, int | np.integer) or max_proven < 0:
-        raise InputError(f"max_proven must be a number of people, not {max_proven!r}")
+        raise InputError(f"max_proven must be a number of people, not {show_value(max_proven)}")
     return Allowed(float(max_leak), int(max_proven))
 
 

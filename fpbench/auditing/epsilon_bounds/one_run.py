@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError
 from fpbench.components.guarantee import LEAST_EPSILON, check_epsilon
 
@@ -103,7 +104,7 @@ def bound_epsilon_one_run(
     not refuted; bisection alone could find a later one.
     """
     if not 0 < confidence < 1:
-        raise InputError(f"confidence: must be in (0, 1), not {confidence!r}")
+        raise InputError(f"confidence: must be in (0, 1), not {show_value(confidence)}")
 
     def refuted(epsilon: float) -> bool:
         together = delta * float(np.exp(epsilon * np.arange(steps)).sum())

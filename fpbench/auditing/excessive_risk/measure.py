@@ -18,7 +18,7 @@ from fpbench.auditing.excessive_risk.report import EvaluationRisks, RiskReport, 
 from fpbench.auditing.excessive_risk.votes import approximate_risks, sample_risks
 from fpbench.auditing.private_models import PrivateModel, VotedModel
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import check_type, to_generator
+from fpbench.base.arguments import check_type, show_value, to_generator
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.components.records import MeasureValues
 from fpbench.data.sample import Sample
@@ -91,7 +91,7 @@ def excessive_risk(
             f"{type(model).__name__} has none"
         )
     if not isinstance(repetitions, int | np.integer) or isinstance(repetitions, bool):
-        raise InputError(f"repetitions must be a whole number, not {repetitions!r}")
+        raise InputError(f"repetitions must be a whole number, not {show_value(repetitions)}")
     if repetitions < 1 or (voted and antithetic and method == "monte-carlo" and repetitions % 2):
         even = ", and even for antithetic noise" if antithetic else ""
         raise InputError(f"repetitions must be at least 1{even}, not {repetitions}")

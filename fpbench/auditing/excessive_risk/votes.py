@@ -26,6 +26,7 @@ from fpbench.auditing.excessive_risk.draws import (
 from fpbench.auditing.excessive_risk.label_moments import compute_label_moments
 from fpbench.auditing.excessive_risk.report import EvaluationRisks
 from fpbench.auditing.private_models import VotedModel
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError
 from fpbench.components.records import MeasureValues
 from fpbench.privacy.noisy_votes import VoteLabels, flip_probabilities
@@ -93,7 +94,7 @@ def approximate_risks(model: VotedModel, parts: list[People], rng: np.random.Gen
     need = "method closed-form needs a logistic student"
     use = 'use method = "monte-carlo"'
     if model.theta_star is None:
-        raise InputError(f"{need}, not {model.student!r}; {use}")
+        raise InputError(f"{need}, not {show_value(model.student)}; {use}")
     if _weighted(model, rng):
         raise InputError(f"{need} that learns from all its labels, answered or not; {use}")
     if not model.penalty > 0:

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from html import escape
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,7 +49,7 @@ from fpbench.models.rules import RuleBased, Rules
 from fpbench.tabular.table_files import parse_csv
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import Categorical, DataFrame
 
 _MOST_ROWS = 20
 """That a notebook shows."""
@@ -78,6 +78,27 @@ def _write(file: str | Path, content: str | bytes) -> None:
         write_file(place, content)
     except OSError as error:
         raise InputError(f"{place}: cannot be written: {error.strerror or error}") from error
+
+
+def _read_groups(groups: Any, n: int) -> Categorical:
+    """The groups (n,) of people, in the order of their categories."""
+    import pandas as pd
+
+    if isinstance(groups, pd.DataFrame) and groups.shape[1] == 1:
+        groups = groups.iloc[:, 0]
+    if np.ndim(groups) != 1:
+        raise InputError(f"groups must be one name a person, not {show_value(groups)}")
+    kinds = pd.Categorical(groups).remove_unused_categories()
+    if len(kinds) != n or len(kinds.categories) < 2:
+        raise InputError(f"groups must be {n} names, one a person of X, of two groups or more")
+    if (missing := kinds.codes < 0).any():
+        raise InputError(
+            f"groups, row {np.flatnonzero(missing)[0]}: no group; leave out people without one, or "
+            "give them one: fillna('unknown')"
+        )
+    if "" in (texts := name_values(kinds.categories)) or len(set(texts)) < len(texts):
+        raise InputError("groups: a name is empty, or two have the same text")
+    return kinds
 
 
 class RuleOptions(DefenceOptions, total=False):
@@ -125,7 +146,8 @@ class FairnessReport(ReportRows):
         groups
             (n,) names of the groups; their order is that of a pandas categorical, or sorted.
         by
-            Columns that slices are cut by. Columns of one value are left out.
+            Columns that slices are cut by. Those of one value, and those of which no value has
+            `min_cell` people, are left out: `left_out` says so, and the printed report.
         order
             Slices cross up to so many columns; everybody together is a slice of order 0.
         bins
@@ -150,20 +172,10 @@ class FairnessReport(ReportRows):
         InputError
             If lengths differ, a name is unknown, or parameters exclude each other.
         """
-        import pandas as pd
-
         check_people(X)
         check_same_rows(X=X, predictions=predictions, groups=groups, labels=labels)
         n, names = len(X), [by] if isinstance(by, str) else list(map(str, by))
-        if np.ndim(groups) != 1:
-            raise InputError(f"groups must be one name a person, not {show_value(groups)}")
-        kinds = pd.Categorical(cast(Any, groups)).remove_unused_categories()
-        if len(kinds) != n or len(kinds.categories) < 2:
-            raise InputError(f"groups must be {n} names, one a person of X, of two groups or more")
-        if (missing := kinds.codes < 0).any():
-            raise InputError(f"groups, row {np.flatnonzero(missing)[0]}: no group")
-        if "" in (texts := name_values(kinds.categories)) or len(set(texts)) < len(texts):
-            raise InputError("groups: a name is empty, or two have the same text")
+        kinds = _read_groups(groups, n)
         predicted = check_bits(predictions, n, "predictions", positive, nameable=True)
         labelled = np.zeros(n, np.int64)
         if labels is not None:
@@ -173,12 +185,13 @@ class FairnessReport(ReportRows):
             if REPORT_METRICS[name].label is not None and labels is None:
                 raise InputError(f"the metric {name!r} looks at labels: give labels")
         if not isinstance(order, int | np.integer) or order < 0:
-            raise InputError(f"order must be a whole number of at least 0, not {order!r}")
+            raise InputError(f"order must be a whole number of at least 0, not {show_value(order)}")
         if isinstance(bins, Mapping):
             for name in bins:
                 check_choice("column of bins", name, names)
         per_column = bins if isinstance(bins, Mapping) else dict.fromkeys(names, bins)
         columns = [SliceColumn.of(find_column(X, name), per_column.get(name, 5)) for name in names]
+        left_out = {one.name: "has one value" for one in columns if len(one.values) < 2}
         columns = [column for column in columns if len(column.values) > 1]
         crossed = [t for r in range(order + 1) for t in combinations(range(len(columns)), r)]
         if tables is not None:
@@ -187,7 +200,12 @@ class FairnessReport(ReportRows):
             columns, [column.code(X) for column in columns], kinds, predicted, labelled,
             tables=crossed, metrics=own_metrics,
         )  # fmt: skip
-        return cls._of(blocks.to_rows()).protect(min_cell=min_cell, **defences)
+        report = cls._of(blocks.to_rows()).protect(min_cell=min_cell, **defences)
+        kept = {column.name for column in report.columns}
+        for column in (columns[place] for place in sorted(set().union(*crossed))):
+            if column.name not in kept:
+                left_out[column.name] = f"no value has min_cell = {min_cell} people"
+        return replace(report, left_out=left_out)
 
     def protect(
         self,
@@ -280,10 +298,11 @@ class FairnessReport(ReportRows):
         }
         told = [f"{int(self.suppressed.sum()):,} suppressed" if k == "suppressed" else k
                 for k, v in kinds.items() if v]  # fmt: skip
+        left = ", ".join(f"{name} ({why})" for name, why in self.left_out.items())
         return (
             f"Fairness report: {', '.join(dict.fromkeys(self.metric.tolist()))} of "
             f"{', '.join(self.groups)}, in {len(self):,} rows; cut by {slices}; "
-            f"values {' and '.join(told) or 'exact'}"
+            f"values {' and '.join(told) or 'exact'}{f'; left out: {left}' if left else ''}"
         )
 
     __repr__ = __str__

@@ -16,6 +16,7 @@ from fpbench.auditing.fairness_reports.slices import (
     SliceColumn,
     name_values,
 )
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError, find_near_name, suggest_name
 from fpbench.claims.set_counts import Floats
 
@@ -130,14 +131,17 @@ def _check_columns(frame: DataFrame) -> None:
 def _check_options(groups: Sequence[str] | None, decimals: int | None) -> None:
     if groups is not None and (isinstance(groups, str) or len(groups) < 2):
         raise InputError(
-            f"groups must be the names of two groups or more, as ['f', 'm'], not {groups!r}"
+            f"groups must be the names of two groups or more, as ['f', 'm'], not "
+            f"{show_value(groups)}"
         )
     if decimals is not None and (
         isinstance(decimals, bool)
         or not isinstance(decimals, int | np.integer)
         or not 0 <= decimals <= _DIGITS
     ):
-        raise InputError(f"decimals must be a whole number from 0 to {_DIGITS}, not {decimals!r}")
+        raise InputError(
+            f"decimals must be a whole number from 0 to {_DIGITS}, not {show_value(decimals)}"
+        )
 
 
 def _check_spelling(report: ReportRows) -> None:

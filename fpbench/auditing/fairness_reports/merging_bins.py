@@ -9,6 +9,7 @@ import numpy as np
 
 from fpbench.auditing.fairness_reports.exact_blocks import ExactBlocks, stack_blocks
 from fpbench.auditing.fairness_reports.slices import SliceColumn, format_edge, number_slices
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import Floats
 
@@ -38,7 +39,7 @@ def _choose_edges(blocks: ExactBlocks, c: int, fewer: int | Sequence[float]) -> 
     if not 2 <= fewer <= len(column.values):
         raise InputError(
             f"bins of {column.name!r}: the report has {len(column.values)}, of which 2 or more "
-            f"can be made, not {fewer!r}; to drop a column leave it out of `by`"
+            f"can be made, not {show_value(fewer)}; to drop a column leave it out of `by`"
         )
     # About as many people in each bin, as far as the slices by this column alone tell.
     alone = (blocks.cells >= 0).sum(axis=1) == (blocks.cells[:, c] >= 0)

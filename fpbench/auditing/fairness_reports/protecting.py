@@ -16,7 +16,7 @@ from fpbench.auditing.fairness_reports.merging_bins import merge_bins
 from fpbench.auditing.fairness_reports.metric_names import parse_report_metric
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.sums_of_counts import Sums
-from fpbench.base.arguments import to_generator
+from fpbench.base.arguments import show_value, to_generator
 from fpbench.base.errors import InputError, check_choice
 from fpbench.components.mechanism import Mechanism
 
@@ -82,7 +82,9 @@ def _check_numbers(report: ReportRows, defences: Defences) -> None:
     for what in ("order", "min_cell", "min_group"):
         number = getattr(defences, what)
         if number is not None and (not isinstance(number, int | np.integer) or number < 0):
-            raise InputError(f"{what} must be a whole number of at least 0, not {number!r}")
+            raise InputError(
+                f"{what} must be a whole number of at least 0, not {show_value(number)}"
+            )
     for what in ("min_cell", "min_group"):
         if 0 < getattr(defences, what) < done.get(what, 0):
             raise InputError(
@@ -92,7 +94,9 @@ def _check_numbers(report: ReportRows, defences: Defences) -> None:
     decimals, base = defences.decimals, defences.round_to
     if decimals is not None:
         if not isinstance(decimals, int | np.integer) or not 0 <= decimals <= 15:
-            raise InputError(f"decimals must be a whole number from 0 to 15, not {decimals!r}")
+            raise InputError(
+                f"decimals must be a whole number from 0 to 15, not {show_value(decimals)}"
+            )
         if not report.is_rate.any():
             raise InputError("decimals (0 to 15) are of rates: selection-rate, ...")
         if decimals > done.get("decimals", 15):
@@ -100,7 +104,7 @@ def _check_numbers(report: ReportRows, defences: Defences) -> None:
                 f"decimals: the report's rates were rounded to {done['decimals']} already"
             )
     if base is not None and (not isinstance(base, int | np.integer) or base < 2):
-        raise InputError(f"round_to must be a whole number of at least 2, not {base!r}")
+        raise InputError(f"round_to must be a whole number of at least 2, not {show_value(base)}")
     _check_noise(report, defences)
 
 
@@ -170,7 +174,7 @@ def _drop_idle_columns(rows: ReportRows) -> ReportRows:
 def parse_metrics(metrics: Sequence[str]) -> list[str]:
     """The metrics of these names; InputError if they are no list of names."""
     if isinstance(metrics, str) or not len(metrics):
-        raise InputError(f"metrics must be a list of names, not {metrics!r}")
+        raise InputError(f"metrics must be a list of names, not {show_value(metrics)}")
     return list(dict.fromkeys(map(parse_report_metric, metrics)))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from fpbench.auditing.fairness_reports.long_form import read_frame
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import SliceColumn, name_values
+from fpbench.base.arguments import show_value
 from fpbench.base.distribution import DISTRIBUTION, tell_extra
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.tabular.table_files import parse_parquet
@@ -129,7 +130,8 @@ def _read_described(
     if not description:  # of somebody who wrote the long form alone
         return read_frame(frame, group_names, decimals)
     if description.get("format") != _FORMAT:
-        raise InputError(f"{file}: its format is {description.get('format')!r}, not {_FORMAT!r}")
+        found = show_value(description.get("format"))
+        raise InputError(f"{file}: its format must be {_FORMAT!r}, not {found}")
     groups, defences = description.get("groups"), description.get("defences")
     if not _are_texts(groups) or not isinstance(defences, dict):
         raise InputError(f"{file}: `groups` must be a list of names, and `defences` an object")
@@ -175,7 +177,7 @@ def _read_column(column: Any, file: object) -> SliceColumn:
                 return binned
     raise InputError(
         f"{file}: a column needs a name, and values that are texts, or bins between its edges; not "
-        f"{column!r:.80}"
+        f"{show_value(column)}"
     )
 
 

@@ -57,6 +57,9 @@ class ReportRows:
         where they were not.
     defences
         What was done to the exact report, by the names of the parameters of `protect`.
+    left_out
+        Columns that slices were to be cut by and are not, and why; of a report that is made of
+        predictions, and in no file.
     """
 
     columns: tuple[SliceColumn, ...]
@@ -72,6 +75,7 @@ class ReportRows:
     below: Codes
     round_to: int = 0
     defences: Mapping[str, Any] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.value)

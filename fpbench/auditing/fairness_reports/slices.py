@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import check_type, to_array, to_floats
+from fpbench.base.arguments import check_type, show_value, to_array, to_floats
 from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError, suggest_name
 
@@ -114,7 +114,9 @@ class SliceColumn:
             return cls.with_edges(name, cuts[cuts > numbers.min()])
         edges = to_floats(f"edges of column {name!r}", bins)
         if edges.ndim != 1 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
-            raise InputError(f"edges of column {name!r} must be ascending numbers, not {bins!r}")
+            raise InputError(
+                f"edges of column {name!r} must be ascending numbers, not {show_value(bins)}"
+            )
         return cls.with_edges(name, edges)
 
     @classmethod

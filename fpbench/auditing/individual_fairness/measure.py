@@ -16,7 +16,7 @@ from fpbench.auditing.individual_fairness.similarity import (
     to_frame_or_matrix,
 )
 from fpbench.auditing.individual_fairness.tree_boxes import measure_nearest_region
-from fpbench.base.arguments import check_same_rows, to_generator
+from fpbench.base.arguments import check_same_rows, show_value, to_generator
 from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError
 from fpbench.data.domain import Domain
@@ -196,7 +196,7 @@ def individual_fairness(
     """
     taus = _parse_taus(tau)
     if isinstance(free, str) or not isinstance(free, Collection) or getattr(free, "ndim", 1) != 1:
-        raise InputError(f"free: must be a list of features, not {free!r}")
+        raise InputError(f"free: must be a list of features, not {show_value(free)}")
     check_same_rows(X=X, model=model, predictions=predictions)
     features = to_frame_or_matrix(X)
     generator = to_generator("rng", rng)
@@ -231,7 +231,7 @@ def _parse_taus(tau: float | Sequence[float]) -> NDArray[np.float64]:
         if not number or not 0 <= value < 1:
             raise InputError(
                 f"tau: must be at least 0 and below 1, where people of different categories would "
-                f"be similar, not {value!r}"
+                f"be similar, not {show_value(value)}"
             )
     return np.array(values, dtype=np.float64)
 

@@ -133,6 +133,10 @@ def to_frame_or_matrix(X: Any) -> Any:
     """A data frame unchanged, or other input as a matrix; DataError if it is none."""
     if hasattr(X, "columns") and hasattr(X, "iloc"):
         return X
+    if hasattr(X, "predict"):
+        raise InputError(f"X: must be people, not a {type(X).__name__}: the model comes first")
+    if hasattr(X, "toarray"):
+        raise InputError("X: must be a data frame, or a matrix of numbers: give X.toarray()")
     try:
         matrix = np.asarray(X)
     except ValueError:  # rows of different lengths
@@ -220,7 +224,10 @@ def _read_features(
         if len(numbers) != values.shape[1]:
             raise InputError(f"X: has {values.shape[1]} columns, not {len(numbers)}")
     for i in np.flatnonzero(~np.isfinite(values).all(axis=0)):
-        raise DataError(f"the feature {numbers[i]!r} has missing or infinite values")
+        raise DataError(
+            f"the feature {numbers[i]!r} has missing or infinite values; fill them, or leave the "
+            "feature or these people out"
+        )
     return numbers, values, words, codes
 
 
@@ -232,7 +239,10 @@ def _sort_words(features: DataFrame) -> DataFrame:
     for name, column in texts.items():
         if (gaps := column.isna().to_numpy()).any():
             row = int(np.flatnonzero(gaps)[0])
-            raise DataError(f"the feature {str(name)!r} has missing values, first in row {row}")
+            raise DataError(
+                f"the feature {str(name)!r} has missing values, first in row {row}; fill them, or "
+                "leave the feature or these people out"
+            )
         if not all(isinstance(value, str) for value in column):
             return features  # whatever else it holds is told by the encoding
     return features.assign(**{str(name): pd.Categorical(texts[name]) for name in texts.columns})

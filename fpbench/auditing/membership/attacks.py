@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import to_array, to_floats
+from fpbench.base.arguments import show_value, to_array, to_floats
 from fpbench.base.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -187,9 +187,9 @@ def score_rmia(
     """
     own, others, inside = _check(target, shadows, members)
     if not gamma >= 1:
-        raise InputError(f"gamma: must be at least 1, not {gamma!r}")
+        raise InputError(f"gamma: must be at least 1, not {show_value(gamma)}")
     if not 0 <= offline_factor <= 1:
-        raise InputError(f"offline_factor: must be in [0, 1], not {offline_factor!r}")
+        raise InputError(f"offline_factor: must be in [0, 1], not {show_value(offline_factor)}")
     outside = _mean(others, ~inside)
     if online:
         reference = (outside + _mean(others, inside)) / 2

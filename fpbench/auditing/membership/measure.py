@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import check_same_rows, to_array, to_floats
+from fpbench.base.arguments import check_same_rows, to_array, to_floats, to_generator
 from fpbench.base.errors import InputError
 from fpbench.data.groups import group_codes
 
@@ -78,9 +78,9 @@ def measure_membership(
     scores: ArrayLike,
     members: ArrayLike,
     sensitive: ArrayLike,
-    groups: tuple[str, ...],
+    groups: tuple[str, ...] | None = None,
     *,
-    rng: np.random.Generator,
+    rng: np.random.Generator | int | None = None,
 ) -> MembershipReport:
     """How well scores tell members of the training data from others.
 
@@ -93,9 +93,10 @@ def measure_membership(
     sensitive
         (n,) group codes, or names.
     groups
-        Names of the K groups.
+        Names of the K groups; by default those that somebody is in.
     rng
-        Halves people, to choose thresholds on other people than they are tried on.
+        Halves people, to choose thresholds on other people than they are tried on: a generator, or
+        a seed.
 
     Raises
     ------
@@ -117,6 +118,7 @@ def measure_membership(
     import pandas as pd
 
     check_same_rows(scores=scores, members=members, sensitive=sensitive)
+    generator = to_generator("rng", rng)
     values, inside = to_floats("scores", scores), to_array("members", members, "b")
     codes, groups = group_codes(sensitive, groups)
     if not values.shape == inside.shape == codes.shape or values.ndim != 1:
@@ -126,7 +128,7 @@ def measure_membership(
         )
     if inside.all() or not inside.any():
         raise InputError("members: there must be members and others")
-    taken = _try_thresholds(values, inside, rng)
+    taken = _try_thresholds(values, inside, generator)
     everybody = np.ones(len(values), bool)
     rows = [{"group": "", **_measure(values, inside, taken, everybody)}]
     rows += [

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, identity
 
 from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import Facts, Floats, Mask
 from fpbench.correction.facts.interior_point import LinearSolver, Solution
@@ -83,7 +84,7 @@ def prove(
 def find_deadline(seconds: float) -> float:
     """The end of a time limit, by `time.perf_counter`; InputError if it is none."""
     if not isinstance(seconds, int | float | np.number) or math.isnan(seconds):
-        raise InputError(f"seconds must be a number, not {seconds!r}")
+        raise InputError(f"seconds must be a number, not {show_value(seconds)}")
     return time.perf_counter() + float(seconds)
 
 

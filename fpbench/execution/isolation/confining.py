@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError
 from fpbench.data.data_files import refuse_data
 from fpbench.execution.isolation.processes import die_with_parent
@@ -75,7 +76,7 @@ def isolated_user() -> struct_passwd | None:
     if os.geteuid() != 0:
         raise InputError(f"{USER}: only root can start processes as {name!r}; run fpbench as root")
     if user.pw_uid == 0:
-        raise InputError(f"{USER}: must be a user other than root, not {name!r}")
+        raise InputError(f"{USER}: must be a user other than root, not {show_value(name)}")
     return user
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.auditing.membership.halves import draw_halves
-from fpbench.base.arguments import to_python_number
+from fpbench.base.arguments import show_value, to_python_number
 from fpbench.base.errors import InputError, PluginError
 from fpbench.claims.constraints import COUNT_CONSTRAINTS
 from fpbench.claims.rates import RateConstraint
@@ -328,7 +328,7 @@ def _show_attack(adversary: Adversary, parents: tuple[Split], step: Step) -> tup
 def _tune(adversary: Adversary, handed: tuple[Sample], step: Step) -> Adversary:
     tuned = adversary.tune(handed[0], step.rng())
     if not isinstance(tuned, type(adversary)):
-        raise PluginError(f"tuning must give a {type(adversary).__name__}, not {tuned!r}")
+        raise PluginError(f"tuning must give a {type(adversary).__name__}, not {show_value(tuned)}")
     return tuned
 
 

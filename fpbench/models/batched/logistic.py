@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import FpbenchError, InputError
 from fpbench.models.batched.row_blocks import pad_groups
 
@@ -162,7 +163,8 @@ def _check_inputs(
             raise InputError("penalties of components must be at least 0 and finite")
     elif not 0 < prices < np.inf:
         raise InputError(
-            f"penalty must be above 0 and finite, not {float(prices)!r}: without one, logistic "
+            f"penalty must be above 0 and finite, not "
+            f"{show_value(float(prices))}: without one, logistic "
             "regression has no best parameters where a plane parts the labels"
         )
     fits = targets.ndim == 2 and design.ndim in (2, 3) and (

@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError
 from fpbench.data.domain import Domain
 from fpbench.models.encoding import encode
@@ -276,7 +277,9 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         except ValueError:  # lists of different lengths
             self.classes_ = np.zeros(0)
         if self.classes_.shape != (2,) or self.classes_[0] == self.classes_[1]:
-            raise InputError(f"classes must be two different labels, not {self.classes!r}")
+            raise InputError(
+                f"classes must be two different labels, not {show_value(self.classes)}"
+            )
         codes = (labels[:, None] == self.classes_).argmax(axis=1)
         odd = labels[self.classes_[codes] != labels]
         if len(odd):
@@ -297,7 +300,7 @@ def parse_bounds(bounds: Any, d: int) -> tuple[Floats, Floats]:
     if len(low) != d or not np.isfinite([low, high]).all() or not (low < high).all():
         raise InputError(
             "bounds must be (low, high): finite numbers, or arrays with one for each of the "
-            f"{d} features, the lower first; not {bounds!r}"
+            f"{d} features, the lower first; not {show_value(bounds)}"
         )
     return low, high
 
@@ -338,7 +341,7 @@ def make_generator(random_state: Any) -> np.random.Generator:
     except (TypeError, ValueError):
         raise InputError(
             "random_state must be a seed, a numpy.random.RandomState or Generator, or None, not "
-            f"{random_state!r}"
+            f"{show_value(random_state)}"
         ) from None
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import to_fraction
 from fpbench.components.guarantee import (
@@ -185,7 +186,8 @@ def _find_rho(epsilon: float) -> float | None:
 def _check_mechanism(mechanism: Mechanism) -> None:
     if getattr(mechanism, "kind", None) != "mechanism":
         raise InputError(
-            f'mechanism must be a component, component("mechanism", "NAME"), not {mechanism!r}'
+            f'mechanism must be a component, component("mechanism", "NAME"), not '
+            f"{show_value(mechanism)}"
         )
     if getattr(mechanism, "noise", "simulation") == "secure":
         raise InputError(
@@ -196,10 +198,12 @@ def _check_mechanism(mechanism: Mechanism) -> None:
 
 def _check_number(name: str, value: object, fits: bool, want: str) -> None:
     if not fits:
-        raise InputError(f"{name} must be {want}, not {value!r}")
+        raise InputError(f"{name} must be {want}, not {show_value(value)}")
 
 
 def _check_whole(name: str, value: object, least: int, most: int) -> None:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not least <= value <= most:  # type: ignore[operator]
-        raise InputError(f"{name} must be a whole number from {least} to {most:,}, not {value!r}")
+        raise InputError(
+            f"{name} must be a whole number from {least} to {most:,}, not {show_value(value)}"
+        )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import to_generator
+from fpbench.base.arguments import show_value, to_generator
 from fpbench.base.errors import InputError, PluginError
 from fpbench.components.guarantee import COUNT_SENSITIVITY, Neighbours, check_epsilon
 from fpbench.components.mechanism import Mechanism
@@ -82,7 +82,8 @@ class Curator:
             ledger = Ledger(math.inf, neighbours=neighbours or "attribute")
         elif neighbours not in (None, ledger.neighbours):
             raise InputError(
-                f"the ledger is for neighbours = {ledger.neighbours!r}, not {neighbours!r}"
+                f"the ledger is for neighbours = {ledger.neighbours!r}, not "
+                f"{show_value(neighbours)}"
             )
         codes, self._groups = group_codes(sensitive, groups)
         if not len(codes):
@@ -218,5 +219,5 @@ def check_cells(cells: Codes | ArrayLike, n_cells: int, people: int) -> NDArray[
 
 def _check_whole(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InputError(f"{name} must be a whole number, 1 or more, not {value!r}")
+        raise InputError(f"{name} must be a whole number, 1 or more, not {show_value(value)}")
     return int(value)

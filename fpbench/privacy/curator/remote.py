@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import to_path
+from fpbench.base.arguments import show_value, to_path
 from fpbench.base.errors import BudgetError, FpbenchError, InputError
 from fpbench.components.guarantee import Neighbours, check_epsilon
 from fpbench.components.mechanism import Mechanism
@@ -86,7 +86,7 @@ class RemoteCurator:
         self._url, near, secure = _parse_address(url)
         self._headers = {"Authorization": f"Bearer {_read_own_token(token, token_file)}"}
         if not 0 < timeout < math.inf:
-            raise InputError(f"timeout must be above 0 and finite, not {timeout!r}")
+            raise InputError(f"timeout must be above 0 and finite, not {show_value(timeout)}")
         self._timeout = timeout
         if not (near or secure):
             warnings.warn(

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from functools import cached_property
 from typing import Any
 
+from fpbench.base.arguments import show_value
 from fpbench.base.distribution import DISTRIBUTION
 from fpbench.base.errors import BudgetError, FpbenchError, InputError
 from fpbench.components.catalog import discover
@@ -79,7 +80,7 @@ class Service:
                 "the token must consist of ASCII letters, digits and signs, without spaces"
             )
         if not 0 < rate < math.inf:
-            raise InputError(f"rate must be above 0 and finite, not {rate!r}")
+            raise InputError(f"rate must be above 0 and finite, not {show_value(rate)}")
         if ledger.epsilon == math.inf:
             raise InputError("a curator on the network needs a budget: epsilon must be finite")
         self._curator, self._ledger = curator, ledger

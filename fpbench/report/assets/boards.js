@@ -64,7 +64,7 @@ class Board {
     };
     for (const [text, lines] of counted(said.reasons)) notice(`Failed in ${many(lines, 'line')}: ${text}`, true);
     for (const [text, lines] of counted(said.warnings)) notice(`${text} (${many(lines, 'line')})`);
-    if (said.done.some((done) => done === 1)) notice('One seed gives no interval: run more seeds.');
+    if (said.done.some((done) => done > 0 && done < 3)) notice('Fewer than 3 seeds give no interval: run more seeds.');
     const what = `${VIEWS[said.view]?.[0] ?? worded(said.view)}${said.scope ? `, ${said.scope}` : ''}`;
     const [group] = said.within.filter((kind) => this.varying.includes(said.kinds.indexOf(kind)));
     this.table = new Table({

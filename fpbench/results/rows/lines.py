@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fpbench.base.arrays import unique_inverse
 from fpbench.components.measures import Glossary
 from fpbench.components.names import KINDS
-from fpbench.results.statistics.intervals import Interval, bounds
+from fpbench.results.statistics.intervals import LEAST_SEEDS, Interval, bounds
 from fpbench.store.results import Results
 
 _Floats = NDArray[np.float64]
@@ -195,7 +195,7 @@ class _Column:
         """(2, lines) ends of the intervals: computed for all lines, once somebody asks."""
         ends = np.full((2, len(self.counts)), np.nan)
         for lines, block in self._iterate_blocks():
-            if block.shape[1] > 1:
+            if block.shape[1] >= LEAST_SEEDS:
                 with np.errstate(over="ignore", invalid="ignore"):
                     ends[:, lines] = bounds(block, self.name)
         return ends

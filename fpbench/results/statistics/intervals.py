@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+LEAST_SEEDS = 3
+"""Of which a board gives an interval: two can only give the one between them."""
 RESAMPLES = 2_000
 """Bootstrap resamples behind an interval."""
 
@@ -37,8 +39,8 @@ class Interval:
     deviation: float | None
     """Standard deviation over seeds (n - 1); None for one seed."""
     low: float | None
-    """Lower end of the 95 % bootstrap interval of the mean; None for one seed, and where all seeds
-    gave the same value."""
+    """Lower end of the 95 % bootstrap interval of the mean; None for one seed, of a line of a board
+    for two, and where all seeds gave the same value."""
     high: float | None
     count: int
     """Seeds with a value."""

@@ -79,7 +79,10 @@ def test_described_formats_keep_the_order_of_groups_and_bins_that_are_not_shown(
 
 BAD_JSON = [
     (lambda d: d.clear(), "a report in JSON is a list of rows, or has an object"),
-    (lambda d: d.update(format="fpbench-report 9"), "its format is 'fpbench-report 9', not"),
+    (
+        lambda d: d.update(format="fpbench-report 9"),
+        ", not 'fpbench-report 9'",
+    ),
     (lambda d: d.update(groups=["ann", "ann"]), "`groups` must be a list of names"),
     (lambda d: d.update(groups=["ann", "eve"]), "unknown group 'bob'"),
     (lambda d: d.update(columns=[]), "`columns` must name each column of slices once"),

@@ -179,9 +179,9 @@ def test_who_is_told_the_sensitive_attribute_shows_it_in_pairs():
         ({"X": FRAME[:3]}, "X: has 3 rows, and there are 4 predictions"),
         ({"predictions": [0, 1]}, "predictions: has 2 values, and X 4 rows"),
         ({"predictions": [0, 1, 2, 1]}, "predictions: must be 0 or 1, not 2 at 2"),
-        ({"model": [[0, 1]]}, "must have one dimension, not 2"),
+        ({"model": [[0, 1]]}, "must have one dimension, one value a person, not"),
         ({"model": []}, "is empty"),
-        ({"model": ["a", "b"]}, "must be 0 or 1, not .*a.* at 0"),
+        ({"model": ["a", "b", "a", "b"]}, "must be 0 or 1, not .*a.* at 0"),
         ({"model": [0.0, 0.5, 1, 1]}, "must be 0 or 1, not 0.5 at 1"),
     ],
 )

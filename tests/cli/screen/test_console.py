@@ -85,7 +85,7 @@ def shown(capsys, monkeypatch):
 def test_failures_and_single_seeds_are_said(shown):
     rows = [row("plain", 0, 0.1), row("sick", 0, 0, status="failed", reason="it [broke]")]
     text = shown(rows, 100)
-    assert "One seed gives no interval: run more seeds." in text
+    assert "Fewer than 3 seeds give no interval: run more seeds." in text
     assert "failed: it [broke]" in text
     assert "0 (1 failed)" in text
 

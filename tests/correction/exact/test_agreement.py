@@ -198,7 +198,7 @@ BAD = {
     "guess below": ({"guess": [-1, *GUESS[1:]]}, "guess: must be in 0..1, not -1 at 0"),
     "guess above": ({"guess": [*GUESS[:-1], 2], "groups": 2}, "guess: must be in 0..1, not 2 at 7"),
     "guess of halves": ({"guess": [0.5, *GUESS[1:]]}, "guess: must be whole numbers, not 0.5 at 0"),
-    "guess empty": ({"guess": [], "predictions": []}, "guess: is empty"),
+    "guess empty": ({"guess": [], "predictions": []}, "guess: is empty: there must be people"),
     "one group": ({"groups": 1}, "groups: must be 2 or more, not 1"),
     "predictions": ({"predictions": [2, *PREDICTIONS[1:]]}, "predictions: must be in 0..1, not 2 at 0"),
     "predictions few": ({"predictions": [1]}, "predictions: has 1 values, but guess has 8"),

@@ -234,7 +234,7 @@ def test_groups_without_members_may_be_named():
         ([], ["a", "b"], "nobody|whole number"),
         (np.zeros(0, int), ["a", "b"], "at least one person"),
         (["a", "a"], None, "one group"),
-        ([], None, "one group, of nobody"),
+        ([], None, "is empty: there must be people"),
         (np.zeros(5, int), None, "one group"),
         (["a", None], None, "1 values are missing"),
         ([1.0, np.nan], None, "1 values are missing"),
