@@ -196,8 +196,8 @@ def calibrate_beliefs(
         some = slice(_MOST_COMPARED)
         scaled, isotonic = _cross_validate(logits[:, some], held_out[some, 1], known[some], scaling)
         if isotonic < scaled:
-            order = np.argsort(held_out[:, 1])
-            chance = _fit_monotone(chances[:, 1], held_out[order, 1], known[order])
+            curve, fold = np.zeros(1, np.intp), np.full(len(known), -1)
+            chance = _fit_monotone(chances[:, 1], curve, held_out[:, 1], known, fold)
             return np.stack([1 - chance, chance], axis=1), "isotonic"
     (slope,), (offsets,) = scaling
     calibrated = _normalise(slope * _to_logits(chances) + offsets[:, None])
@@ -211,19 +211,14 @@ def _cross_validate(
 
     `chances` are those of group 1; `scaling` is one of all, near which the others are.
     """
-    order = np.argsort(chances)
-    logits, chances, truth, fold = logits[:, order], chances[order], truth[order], order % _FOLDS
+    fold = np.arange(len(truth)) % _FOLDS
     others = fold != np.arange(_FOLDS)[:, None]
     slopes, offsets = _fit_scaling(logits, truth, others, scaling)
     scaled = _normalise(slopes[fold] * logits + offsets[fold].T)[1]
-    isotonic = np.empty(len(truth))
-    for number in range(_FOLDS):
-        inside, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
-        isotonic[inside] = _fit_monotone(chances[inside], chances[rest], truth[rest])
+    isotonic = _fit_monotone(chances, fold, chances, truth, fold)
     # Of one group alone nothing can be learnt.
-    counted = (np.bincount(fold[truth == 1], minlength=_FOLDS) < (truth == 1).sum()) & (
-        np.bincount(fold[truth == 0], minlength=_FOLDS) < (truth == 0).sum()
-    )
+    members = others @ (truth == 1)
+    counted = (members > 0) & (members < others.sum(axis=1))
 
     def measure_surprise(chance: _Floats) -> float:
         return -float(np.log(np.where(truth == 1, chance, 1 - chance)) @ counted[fold])
@@ -231,18 +226,31 @@ def _cross_validate(
     return measure_surprise(scaled), measure_surprise(isotonic)
 
 
-def _fit_monotone(chances: _Floats, held_out: _Floats, truth: _Integers) -> _Floats:
-    """(n,) chances of group 1 by the likeliest increasing function of sorted ones (m,)."""
+def _fit_monotone(
+    chances: _Floats, curve: _Integers, held_out: _Floats, truth: _Integers, fold: _Integers
+) -> _Floats:
+    """(n,) chances of group 1, each by the curve of its number: an increasing function of a chance.
+
+    It is the likeliest of all held-out people (m,) who are not of the fold of that number.
+    """
     from scipy.optimize import isotonic_regression
 
     # One person more of each group, at either end.
-    ordered = np.concatenate([[0.0], held_out, [1.0]])
-    members = np.concatenate([[1.0], truth == 1, [0.0]])
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1.0))
-    people = np.diff(starts, append=len(ordered))
-    curve = isotonic_regression(np.add.reduceat(members, starts) / people, weights=people).x
-    least = 1 / len(ordered)
-    found: _Floats = np.interp(chances, ordered[starts], np.clip(curve, least, 1 - least))
+    places = np.append(held_out, [0.0, 1.0])
+    members = np.append(truth == 1, [1.0, 0.0])
+    order = np.argsort(places)
+    curves = np.arange(curve.max() + 1)
+    number, person = (np.append(fold, [-1, -1])[order] != curves[:, None]).nonzero()
+    person = order[person]
+    # All curves are fitted as one: each lies to the right of the one before, and above it.
+    places = places[person] + 2 * number
+    starts = np.append(True, places[1:] != places[:-1]).nonzero()[0]
+    people = np.diff(starts, append=len(places))
+    sums = np.add.reduceat(members[person], starts)
+    floor, least = number[starts], 1 / np.bincount(number)[number[starts]]
+    shares = isotonic_regression(sums / people + floor, weights=people).x - floor
+    shares = np.minimum(np.maximum(shares, least), 1 - least)
+    found: _Floats = np.interp(chances + 2 * curve, places[starts], shares)
     return found
 
 
@@ -276,24 +284,26 @@ def _fit_scaling(
     """
     k, m = logits.shape
     weights = np.ones((1, m)) if used is None else used.astype(np.float64)
-    people = weights.sum(axis=1)
-    is_member = truth == np.arange(k)[:, None]
-    members = (weights @ is_member.T)[:, truth]
+    is_member = (truth == np.arange(k)[:, None]).astype(np.float64)
+    members = weights @ is_member.T
+    people = members.sum(axis=1)
     # Platt's targets: of each group, one person more, and everybody of the others.
-    target = (1 + members[:, None] * is_member[1:]) / (members + k)[:, None]
-    share = np.einsum("fki,fi->fk", target, weights) / people[:, None]
+    targets = (1 + members[:, None] * np.eye(k)[1:]) / (members + k)[:, None]
+    expected = np.empty((len(people), k))
+    expected[:, 1:] = (targets * members[:, None]).sum(axis=2)
+    share = expected[:, 1:] / people[:, None]
     flat = np.log(share) - np.log(1 - share.sum(axis=1, keepdims=True))
     # All is relative to the first group, whose offset is 0.
     logits = logits[1:] - logits[0]
     centre = weights @ logits.T / people[:, None]
     rows = logits - centre[:, :, None]
-    scale = np.sqrt(np.einsum("fki,fki,fi->fk", rows, rows, weights).max(axis=1) / people)
+    scale = np.sqrt((rows * rows @ weights[:, :, None]).max(axis=(1, 2)) / people)
     # Equal logits are as far from their mean as rounding makes them.
     rows[scale < _EQUAL], scale[scale < _EQUAL] = 0.0, 1.0
     rows /= scale[:, None, None]
     # The loss is convex: its slope at (0, flat) tells the sign of the best one.
-    target *= weights[:, None]
-    expected = np.column_stack([np.einsum("fki,fki->f", target, rows), target.sum(axis=2)])
+    sums = rows * weights[:, None] @ is_member.T
+    expected[:, 0] = (targets * sums).sum(axis=(1, 2))
     rising = expected[:, 0] > 0
     lines = np.column_stack([np.zeros(len(people)), flat])
     if start is not None:
@@ -314,10 +324,10 @@ def _descend(
     `rows` (F, K - 1, m) are what slopes multiply, and `expected` (F, K) what lines multiply under
     the targets: of least loss, it is as great under the probabilities.
     """
-    count, k = lines.shape
+    k = lines.shape[1]
     people = weights.sum(axis=1)
     ridge = 1e-12 * people[:, None, None] * np.eye(k)
-    hessian = np.empty((count, k, k))
+    others = np.arange(1, k)
 
     def evaluate(lines: _Floats) -> tuple[_Floats, _Floats]:
         """The losses (F,), and the weighted probabilities of all groups but the first."""
@@ -331,22 +341,27 @@ def _descend(
     losses, p = evaluate(lines)
     for _ in range(100):
         weighted = p * rows
-        mean, sums, shares = weighted.sum(axis=1), weighted.sum(axis=2), p.sum(axis=2)
-        gradient = np.column_stack([sums.sum(axis=1), shares]) - expected
-        hessian[:, 0, 0] = np.einsum("fki,fki->f", weighted, rows)
-        hessian[:, 0, 0] -= np.einsum("fi,fi->f", mean, mean)
-        hessian[:, 0, 1:] = hessian[:, 1:, 0] = sums - np.einsum("fki,fi->fk", p, mean)
-        hessian[:, 1:, 1:] = shares[:, :, None] * np.eye(k - 1) - p @ p.swapaxes(1, 2)
-        steps = np.linalg.solve(hessian + ridge, gradient[:, :, None])[:, :, 0]
+        # What lines multiply, as each person's probabilities expect it.
+        means = np.concatenate([weighted.sum(axis=1, keepdims=True), p], axis=1)
+        sums = means.sum(axis=2)
+        gradient = sums - expected
+        hessian = ridge - means @ means.swapaxes(1, 2)
+        hessian[:, 0, 0] += np.einsum("fki,fki->f", weighted, rows)
+        hessian[:, 0, 1:] += (across := weighted.sum(axis=2))
+        hessian[:, 1:, 0] += across
+        hessian[:, others, others] += sums[:, 1:]
+        steps = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
         promise = (gradient * steps).sum(axis=1)
         # Once even the full step promises less than rounding, nothing is left to gain.
         size = np.where(moving & (promise > 1e-14 * people), 1.0, 0.0)
-        if not size.any():
+        before, start = losses, lines
+        lines = start - size[:, None] * steps
+        # Close to the end each step squares what the next one promises: after this, no more.
+        if (size * promise <= 1e-9 * people).all():
             break
-        before = losses
-        losses, p = evaluate(lines - size[:, None] * steps)
+        losses, p = evaluate(lines)
         while (short := (size > 1e-10) & (losses > before - 1e-4 * size * promise)).any():
             size[short] /= 2
-            losses, p = evaluate(lines - size[:, None] * steps)
-        lines = lines - size[:, None] * steps
+            lines = start - size[:, None] * steps
+            losses, p = evaluate(lines)
     return lines

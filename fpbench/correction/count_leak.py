@@ -68,6 +68,8 @@ def compute_count_leak(beliefs: ArrayLike, cells: ArrayLike) -> float:
 
 def _count_gained(chances: _Floats) -> float:
     """Expected people of a cell put right by the count who were not before."""
+    from scipy.special import lambertw
+
     chances = chances[(chances > 0) & (chances < 1)]
     if len(chances) == 0:
         return 0.0
@@ -80,33 +82,44 @@ def _count_gained(chances: _Floats) -> float:
     widest = math.acos(1 - _SURE / rest) if 2 * rest > _SURE else math.pi
     modes = np.arange(math.ceil(len(turns) * widest / (2 * math.pi)))
     law = np.where(modes > 0, 2, 1) / len(turns) + 0j
-    for some in _cut_blocks(chances, len(modes)):
-        law *= (1 + np.multiply.outer(some, turns[modes] - 1)).prod(axis=0)
+    # Two people at once: (1 + p w) (1 + q w) = 1 + (p + q) w + p q w^2.
+    w = turns[modes] - 1
+    powers = np.stack([w, w * w]).view(np.float64)
+    p, q = np.append(chances, np.zeros(len(chances) % 2)).reshape(-1, 2).T
+    for some in _cut_blocks(np.stack([p + q, p * q], axis=1), len(modes)):
+        factors = (some @ powers).view(np.complex128)
+        factors += 1
+        law *= factors.prod(axis=0)
     # Tilted by a person's log-odds, the others' law has its mode where the guess changes. Chernoff
-    # bounds how probable it is to be beyond.
-    tilts = np.abs(np.log(chances) - np.log1p(-chances))
-    near = chances[rest * (1 - (1 + tilts) * np.exp(-tilts)) < _SURE]
+    # bounds how probable it is to be beyond: of log-odds t, e^(-rest (1 - (1 + t) e^-t)).
+    furthest = -1 - lambertw((_SURE / max(rest, _SURE) - 1) / math.e, -1).real
+    near = chances[np.abs(chances - 0.5) < 0.5 * math.tanh(furthest / 2)]
+    alike, people = np.unique(near, return_counts=True)
+    low = alike <= 0.5
     waves = turns[-np.multiply.outer(modes, np.arange(reach + 1)) % len(turns)]
     # Counts from the mean up put people into group 1, and those from it down into group 0.
     up = law * turns[-math.floor(mean) * modes % len(turns)]
     down = (law * turns[-math.ceil(mean) * modes % len(turns)]).conj()
-    return _sum_gains(near[near <= 0.5], up, waves) + _sum_gains(1 - near[near > 0.5], down, waves)
+    gained = _count_each(alike[low], up, waves) @ people[low]
+    return float(gained + _count_each(1 - alike[~low], down, waves) @ people[~low])
 
 
-def _sum_gains(chances: _Floats, law: _Complex, waves: _Complex) -> float:
-    """Expected people put right, of beliefs up to one half; counts are columns of waves."""
+def _count_each(chances: _Floats, law: _Complex, waves: _Complex) -> _Floats:
+    """(n,) how many are put right of one person of each belief up to one half, as expected.
+
+    Counts are columns of waves.
+    """
     cosine, sine = waves[:, 1].real, -waves[:, 1].imag
     waves = law[:, None] * waves
     parts = np.concatenate([waves.real, -sine[:, None] * waves.imag])
-    alike, people = np.unique(chances, return_counts=True)
     gained = np.empty(0)
-    for p in _cut_blocks(alike[:, None], waves.shape[1]):
+    for p in _cut_blocks(chances[:, None], waves.shape[1]):
         twice = 2 * p * (1 - p)
         size = 1 / (1 - twice * (1 - cosine))
         # p P_-i(count - 1) - (1 - p) P_-i(count), whose positive part is what the count adds.
         rises = np.hstack([(2 * p - 1) * size, twice * size]) @ parts
         gained = np.append(gained, np.maximum(rises, 0.0, out=rises).sum(axis=1))
-    return float(people @ gained)
+    return gained
 
 
 def _cut_blocks(values: _Floats, width: int) -> Iterator[_Floats]:

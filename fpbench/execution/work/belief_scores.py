@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Sequence
 from hashlib import sha256
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,9 @@ _BINS = 15
 _LEAST_SLICE = 50
 """People that a slice has at least."""
 _CLASSES = 5
-"""Classes of about as many people that the slices of a numeric column are."""
+"""Classes of about as many people that the slices of a numeric column are,"""
+_ENDS = np.linspace(0, 1, _CLASSES + 1)[1:-1]
+"""and the shares of people below their ends."""
 
 
 def measure_leak(
@@ -239,72 +241,73 @@ def _measure_calibration(beliefs: _Floats, truth: Codes) -> float:
 def _measure_ranking(
     beliefs: _Floats, truth: Codes
 ) -> tuple[float | None, float | None, float | None]:
-    """AUC, averaged over groups, and the greatest true-positive rates at .1 % and 1 % false."""
+    """AUC, averaged over groups, and the greatest true-positive rates at .1 % and 1 % false.
+
+    Ties count half: between two points of a curve the adversary tosses a coin.
+    """
+    k = beliefs.shape[1]
     curves = [
-        _measure_curve(beliefs[:, k], truth == k)
-        for k in range(beliefs.shape[1])
-        if 0 < np.count_nonzero(truth == k) < len(truth)
+        _trace_curve(beliefs[:, group], truth == group)
+        for group in range(k == 2, k)
+        if 0 < np.count_nonzero(truth == group) < len(truth)
     ]
+    if k == 2:  # whoever is likelier of the second group is less likely of the first
+        curves += [(true[-1] - true[::-1], false[-1] - false[::-1]) for false, true in curves]
     if not curves:
         return None, None, None
-    aucs, tenths, ones = zip(*curves, strict=True)
-    return float(np.mean(aucs)), max(tenths), max(ones)
+    rates = [(false / false[-1], true / true[-1]) for false, true in curves]
+    areas = [np.diff(false) @ (true[1:] + true[:-1]) / 2 for false, true in rates]
+    tenths, ones = zip(*(np.interp((0.001, 0.01), *each) for each in rates), strict=True)
+    return float(np.mean(areas)), float(max(tenths)), float(max(ones))
 
 
-def _measure_curve(scores: _Floats, members: NDArray[np.bool_]) -> tuple[float, float, float]:
-    """AUC, and true-positive rates at false-positive rates of .1 % and 1 %; ties count half.
-
-    Between two points of the curve the adversary tosses a coin.
-    """
+def _trace_curve(scores: _Floats, members: NDArray[np.bool_]) -> tuple[Codes, Codes]:
+    """False and true positives among all above each score, from nobody to everybody."""
     order = np.argsort(-scores)
-    last = np.append(np.flatnonzero(np.diff(scores[order])), len(order) - 1)
-    true = np.append(0, np.cumsum(members[order])[last])
-    false = np.append(0, last + 1 - true[1:])
-    true_rate, false_rate = true / true[-1], false / false[-1]
-    area = float((np.diff(false_rate) * (true_rate[1:] + true_rate[:-1])).sum() / 2)
-    tenth, one = (float(np.interp(at, false_rate, true_rate)) for at in (0.001, 0.01))
-    return area, tenth, one
+    ordered = scores[order]
+    last = np.append(ordered[1:] != ordered[:-1], True)  # of equal scores
+    positives = np.append(0, last.nonzero()[0] + 1)
+    true = np.append(0, members[order].cumsum()[last])
+    return positives - true, true
 
 
 def _find_worst_slice(target: Sample, right: NDArray[np.bool_]) -> tuple[str, float] | None:
     """The slice of every second person that is named right most often, and the others' share."""
-    if len(target) < 2 * _LEAST_SLICE:
+    features = target.features
+    if len(target) < 2 * _LEAST_SLICE or not len(features.columns):
         return None
     # Which half, and whether named right.
     kind = 2 * (np.arange(len(target)) % 2) + right
-    best: tuple[float, float, str] | None = None
-    for name, column in target.features.items():
-        codes, classes, word = _cut_column(column)
-        people = np.bincount(4 * codes + kind, minlength=4 * classes).reshape(classes, 2, 2)
-        half, rest = people.sum(axis=2).T
-        enough = (half + rest >= _LEAST_SLICE) & (half > 0) & (rest > 0)
-        shares = np.where(enough, people[:, 0, 1] / np.maximum(half, 1), -1.0)
-        code = int(shares.argmax())
-        if enough[code] and (best is None or shares[code] > best[0]):
-            measured = float(people[code, 1, 1] / rest[code])
-            best = float(shares[code]), measured, f"{name} = {word(code)}"
-    return None if best is None else (best[2], best[1])
+    slices = [(name, *_cut_column(column)) for name, column in features.items()]
+    people = np.concatenate([
+        np.bincount(4 * codes + kind, minlength=4 * len(classes)) for _, codes, classes in slices
+    ]).reshape(-1, 2, 2)  # fmt: skip
+    half, rest = people.sum(axis=2).T
+    enough = (half + rest >= _LEAST_SLICE) & (half > 0) & (rest > 0)
+    shares = np.where(enough, people[:, 0, 1] / np.maximum(half, 1), -1.0)
+    best = int(shares.argmax())
+    if not enough[best]:
+        return None
+    words = ((name, classes, at) for name, _, classes in slices for at in range(len(classes)))
+    name, classes, at = next(islice(words, best, None))
+    return f"{name} = {classes[at]}", float(people[best, 1, 1] / rest[best])
 
 
-def _cut_column(column: Any) -> tuple[NDArray[np.intp], int, Callable[[int], str]]:
-    """(n,) classes of a column of features, how many there are, and how each is called."""
-    if hasattr(column, "cat"):
-        words = column.array.categories
-        return column.array.codes.astype(np.intp), len(words), lambda code: str(words[code])
-    values = column.to_numpy().astype(np.float64)
-    ordered = np.sort(values)
+def _cut_column(column: Any) -> tuple[NDArray[np.integer[Any]], Sequence[Any]]:
+    """(n,) classes of a column of features, and the names of the classes."""
+    values = column.array
+    if hasattr(values, "codes"):
+        return values.codes.astype(np.intp), values.categories
+    values = values.to_numpy()
+    ordered = np.sort(values).astype(np.float64)
     distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])]
     if len(distinct) <= 2 * _CLASSES:
-        codes = np.searchsorted(distinct, values)
-        return codes, len(distinct), lambda code: f"{distinct[code]:g}"
-    ends = np.unique(_interpolate(ordered, np.linspace(0, 1, _CLASSES + 1)[1:-1]))
-    names = [f"up to {ends[0]:g}"]
-    names += [f"{low:g} to {high:g}" for low, high in pairwise(ends)]
-    names += [f"above {ends[-1]:g}"]
-    codes = np.zeros(len(values), np.intp)
-    for end in ends:
-        codes += ~(values <= end)  # NaN is above
-    return codes, len(names), names.__getitem__
+        return np.searchsorted(distinct, values), [f"{value:g}" for value in distinct]
+    ends = np.unique(_interpolate(ordered, _ENDS))
+    classes = [f"up to {ends[0]:g}"]
+    classes += [f"{low:g} to {high:g}" for low, high in pairwise(ends)]
+    classes += [f"above {ends[-1]:g}"]
+    return np.searchsorted(ends, values), classes
 
 
 def _interpolate(ordered: _Floats, shares: _Floats) -> _Floats:
