@@ -64,7 +64,10 @@ def test_without_labels_only_predictions_are_compared(people):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"mechanism": "gaussian"}, "mechanism: is of a private audit only; give an epsilon"),
+        (
+            {"mechanism": "gaussian"},
+            "mechanism: is of a private audit only: leave it out, or give an epsilon",
+        ),
         ({"policy": "clip"}, "policy: is of a private audit only"),
         ({"per_rule": True}, "per_rule: is of a private audit only"),
         ({"labels": [0, 1]}, "labels: has 2 people, but the model predicts for 400"),
