@@ -180,10 +180,12 @@ def _read_summary(target: str) -> str | None:
         if spec is None or spec.origin is None or not spec.has_location:
             return None
         source = Path(spec.origin).read_text(encoding="utf-8")
-        # Of the class only what stands before its methods: the rest takes long to parse.
-        start = re.search(rf"^class {re.escape(name)}\b", source, re.MULTILINE)
+        # A pattern with the name in it would have to be compiled for each component.
+        classes = re.finditer(r"^class (\w+)", source, re.MULTILINE)
+        start = next((each for each in classes if each[1] == name), None)
         if start is None:
             return None
+        # Only what stands before its methods: the rest takes long to parse.
         head = re.split(r"\n +(?:def |async |@)|\n(?=\S)", source[start.end() :], maxsplit=1)[0]
         (found,) = ast.parse(start[0] + head).body
     except (ImportError, OSError, SyntaxError, ValueError):  # which an import tells
