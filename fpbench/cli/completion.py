@@ -60,18 +60,37 @@ _fpbench_completion() {
 }
 complete -o default -F _fpbench_completion fpbench""".replace("COMPLETE_VAR", COMPLETE)
 
+_ZSH = """\
+#compdef fpbench
+_fpbench_completion() {
+    local -a found begun
+    found=("${(@f)$(
+        env COMP_WORDS="${(j: :)words[1,CURRENT]}" COMP_CWORD=$((CURRENT - 1)) \\
+            COMPLETE_VAR=complete_bash $words[1]
+    )}")
+    found=(${found:#})
+    (($#found)) || { _files; return }
+    compset -P '--[^=]#='  # of --by=gain, the value alone is completed
+    begun=(${(M)found:#*[=.]})  # what goes on gets no space
+    found=(${found:#*[=.]})
+    (($#begun)) && compadd -S '' -a begun
+    (($#found)) && compadd -a found
+}
+compdef _fpbench_completion fpbench""".replace("COMPLETE_VAR", COMPLETE)
+
 
 def write_script(shell: str) -> str:
     """The script with which a shell completes `fpbench`.
 
-    That of bash is ours: typer's takes the value of `--by=gain` for a word of its own.
+    Those of bash and zsh are ours: typer's takes the value of `--by=gain` for a word of its own in
+    bash, and has zsh write a space after `learner=`.
 
     Raises InputError if typer has no script for the shell.
     """
     if shell not in SHELLS:
         raise InputError(f"unknown shell {shell!r}; {suggest_name(shell, SHELLS)}")
-    if shell == "bash":
-        return _BASH
+    if shell in ("bash", "zsh"):
+        return _BASH if shell == "bash" else _ZSH
     return get_completion_script(prog_name="fpbench", complete_var=COMPLETE, shell=shell).strip()
 
 

@@ -282,6 +282,7 @@ def compare(
     """
     from fpbench.api.saved_run import Run
     from fpbench.cli.screen.results import MOST
+    from fpbench.cli.screen.runs import warn_unshown
     from fpbench.results.contrast import compare as compare_runs
     from fpbench.results.contrast import read_pairs
     from fpbench.results.other_sheets import contrast_data, contrast_sheet
@@ -292,6 +293,7 @@ def compare(
         first.select(where or []), second.select(where or []), by or second.rank_by,
         read_pairs(pair or []),
     )  # fmt: skip
+    warn_unshown([old, new])
     if chosen_form is Form.JSON:
         _write(_json([contrast_data(each) for each in contrasts]), output)
         return

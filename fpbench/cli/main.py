@@ -356,9 +356,11 @@ def export(
 ) -> None:
     """Write the rows of a run as tidy CSV, Parquet or JSON lines."""
     from fpbench.api.saved_run import load
+    from fpbench.cli.screen.runs import warn_unshown
     from fpbench.store.export import choose_format, export_rows
 
     export_rows(load(run).results(), choose_format(output, format), output, long=long)
+    warn_unshown([run])
 
 
 app.command(cls=Command)(assess_cli.assess)
@@ -447,6 +449,7 @@ def merge(
     from fpbench.store import merging
 
     boards.show_merged(merging.merge(runs, out), len(runs))
+    boards.warn_unshown(runs)
 
 
 @app.command(cls=Command)
@@ -464,6 +467,7 @@ def diff(
 
     difference = differences.diff(one, other, most=most)
     boards.show_page(difference)
+    boards.warn_unshown([one, other])
     if difference:
         raise typer.Exit(1)
 

@@ -1,7 +1,9 @@
 """`leaderboard`, `compare` and `completion`, as a user meets them."""
 
+import contextlib
 import json
 import os
+import pty
 import re
 import shlex
 import shutil
@@ -394,6 +396,40 @@ def test_bash_completes(command, settings_matrix, words, answers):
         ["bash", "-c", "\n".join(lines)], capture_output=True, text=True, check=True
     )
     assert (done.stdout.splitlines(), done.stderr) == (answers, "")
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh here")
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("-s dataset.ro", "-s dataset.rows="),  # and no space, for a value follows
+        ("-s learner=pl", "-s learner=plain "),
+        ("--prof", "--profile "),
+    ],
+)
+def test_zsh_completes(settings_matrix, typed, completed, tmp_path):
+    """In a terminal, as only there it completes."""
+    programs = Path(sys.executable).parent
+    line, shown = f"fpbench run {settings_matrix} ", tmp_path / "shown"
+    begin = (
+        f'PATH="{programs}:$PATH"; autoload -Uz compinit; compinit -u -d {tmp_path}/dump; '
+        f'eval "$(fpbench completion zsh)"; show() {{ print -rn -- "$BUFFER" >| {shown}; exit }}; '
+        "zle -N show; bindkey '^X' show; print -n READ; print Y\n"
+    )
+    child, terminal = pty.fork()
+    if not child:
+        os.execvpe("zsh", ["zsh", "-f", "-i"], {**os.environ, "TERM": "dumb"})
+    os.write(terminal, begin.encode())
+    said = b""
+    while b"READY" not in said:
+        said += os.read(terminal, 4096)
+    os.write(terminal, f"{line}{typed}\t\x18".encode())
+    with contextlib.suppress(OSError):  # which tells the end of a terminal
+        while os.read(terminal, 4096):
+            pass
+    os.waitpid(child, 0)
+    os.close(terminal)
+    assert shown.read_text() == line + completed
 
 
 def test_there_is_a_script_for_each_shell(command):

@@ -44,6 +44,25 @@ def toy_matrix(toys, tmp_path):
     return write
 
 
+def test_seeds_that_are_not_shown_are_told_wherever_rows_are_read(command, toy_matrix):
+    matrix = toy_matrix()
+    fine(command("-q", "run", matrix, "--out", "some"))
+    fine(command("-q", "run", matrix, "--out", "all"))
+    done = command("export", "some")
+    assert done.stderr == ""
+    fine(command("-q", "run", matrix, "--out", "some", "--seeds", "1"))
+    words = "warning: some: results of 1 seed (1) are left out"
+    rows = fine(command("export", "some"))
+    assert len(rows.stdout.splitlines()) == 3 < len(done.stdout.splitlines())
+    assert words in rows.stderr
+    assert words in fine(command("diff", "some", "all"), 1).stderr
+    toy_matrix(TOY.replace("seeds = 2", "seeds = [1]"))
+    fine(command("-q", "run", matrix, "--out", "other"))
+    assert words in fine(command("merge", "some", "other", "--out", "merged")).stderr
+    board = fine(command("leaderboard", "some")).stdout
+    assert "1 of the 2 seeds that were run are shown and counted" in board
+
+
 def test_a_run_shows_its_leaderboard_and_is_resumed(command, toy_matrix):
     matrix = toy_matrix()
     first = fine(command("run", matrix))

@@ -1,5 +1,6 @@
 """What `fpbench new` writes works as it stands, where fpbench is installed from a wheel."""
 
+import inspect
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 import fpbench
 from fpbench import InputError
 from fpbench.components.names import KINDS
+from fpbench.testing import stages
 from fpbench.testing.scaffold import component, files, write_package
 
 ROOT = Path(__file__).parents[2]
@@ -160,3 +163,14 @@ def test_the_command_says_what_comes_next(command, tmp_path):
     again = command("new", "adversary", "keen", "--directory", tmp_path)
     assert again.returncode == 2
     assert "already exists" in again.stderr
+
+
+def test_a_template_says_what_its_kit_hands_it_beside_good_input():
+    kit = inspect.getsource(stages)
+    for part in re.split(r"^class (?=_\w+Stage)", kit, flags=re.MULTILINE)[1:]:
+        kind = re.match(r"_(\w+)Stage", part)[1].lower()
+        tried = re.findall(r'yield "([^"]+)"|\(\("([^"]+)", 1\), \("([^"]+)", 0\)\)', part)
+        template = component(kind, "my-own")
+        for words in filter(None, chain.from_iterable(tried)):
+            assert f"# - {words}" in template, (kind, words)
+        assert "# - " in template

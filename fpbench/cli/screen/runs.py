@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fpbench.base.sheet import Line, Paged, make_table
@@ -61,6 +62,22 @@ def show_merged(merged: Merged, runs: int) -> None:
         f"merged {runs} runs of {count_noun(merged.sessions, 'session')}: {', '.join(counts)}"
     )
     show_line(f"run directory: {merged.path}")
+
+
+def warn_unshown(runs: Iterable[Path]) -> None:
+    """Say which runs hold results that are left out: their latest session planned fewer seeds."""
+    from fpbench.store.store import Store
+
+    for run in runs:
+        with Store(run) as store:
+            seeds = store.unshown_seeds
+        if seeds:
+            few = ", ".join(map(str, seeds[:5])) + (", ..." if len(seeds) > 5 else "")
+            console.warn([
+                f"{run}: results of {count_noun(len(seeds), 'seed')} ({few}) are left out, which "
+                "the latest `fpbench run` did not choose; run it with all seeds, and nothing is "
+                "computed again"
+            ])  # fmt: skip
 
 
 def show_page(page: Paged) -> None:

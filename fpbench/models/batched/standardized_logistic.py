@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.base.arrays import drop_last_bits
+from fpbench.base.arguments import to_array, to_floats, to_python_number
+from fpbench.base.arrays import check_binary, drop_last_bits
+from fpbench.base.errors import InputError
 from fpbench.models.batched.logistic import logistic_proba
 from fpbench.models.batched.logistic_parts import fit_logistic_parts
 
@@ -55,8 +57,15 @@ class StandardizedLogistic:
 
     @staticmethod
     def score_many(models: Sequence[StandardizedLogistic], X: NDArray[Any]) -> _Floats:
-        """Probabilities (B, n) of label 1 by B models, as `predict_proba` gives them one by one."""
+        """Probabilities (B, n) of label 1 by B models, as `predict_proba` gives them one by one.
+
+        InputError if there are no models, or they are of other columns than X.
+        """
+        if not len(models):
+            raise InputError("models: there is none")
         first = models[0]
+        if np.ndim(X) != 2 or np.shape(X)[1] != len(first.mean):
+            raise InputError(f"X must be (n, {len(first.mean)}), not {np.shape(X)}")
         # Of models that were fitted together, these are 0 and 1.
         shift = np.stack([(first.mean - one.mean) / one.scale for one in models])
         stretch = np.stack([first.scale / one.scale for one in models])
@@ -91,9 +100,11 @@ def fit_standardized_logistic(
     Raises
     ------
     InputError
-        If a number is not finite.
+        If a number is not finite, shapes do not fit, or the members of a model have one label.
     """
-    known = np.asarray(matrix, np.float64)
+    known = to_floats("matrix", matrix)
+    own_labels = check_binary("labels", labels)
+    _check_members(known, own_labels, members, strength)
     mean, spread = known.mean(axis=0), known.std(axis=0)
     scale = np.where(spread > 0, spread, 1.0)
     design = _standardize(known, mean, scale)
@@ -113,8 +124,29 @@ def fit_standardized_logistic(
     )
     ridge = np.zeros((len(members), design.shape[1]))
     ridge[:, :-1] = variance / strength
-    theta = fit_logistic_parts(design, np.asarray(labels, np.float64), members, ridge)
+    theta = fit_logistic_parts(design, own_labels.astype(np.float64), members, ridge)
     return [StandardizedLogistic(mean, scale, one) for one in theta]
+
+
+def _check_members(
+    matrix: _Floats, labels: NDArray[np.int8], members: NDArray[np.bool_], strength: float
+) -> None:
+    """Raise InputError unless there are models, and each has members of both labels."""
+    n = len(labels)
+    if matrix.ndim != 2 or len(matrix) != n:
+        raise InputError(f"matrix must be ({n}, d), a row for each label, not {matrix.shape}")
+    chosen = to_array("members", members, "b")
+    if chosen.ndim != 2 or chosen.shape[1] != n or not len(chosen):
+        raise InputError(
+            f"members must be (B, {n}), who trains each of one model or more, not {chosen.shape}"
+        )
+    positive, size = chosen @ labels.astype(np.int64), chosen.sum(axis=1)
+    alike = np.flatnonzero((positive == 0) | (positive == size))
+    if len(alike):
+        what = "no members" if not size[alike[0]] else "members of one label only"
+        raise InputError(f"model {alike[0]} has {what}: it needs some of label 0 and of label 1")
+    if not to_python_number(strength, "strength") > 0:
+        raise InputError(f"strength must be above 0, not {strength!r}")
 
 
 def _standardize(matrix: _Floats, mean: _Floats, scale: _Floats) -> _Floats:

@@ -230,9 +230,9 @@ class _Inspector:
         if not seeds:
             return Outcome.SKIPPED, "there is none"
         first = [*range(len(seeds))]
-        named = {*self._matrix.seeds} - {*seeds}
         with Store(self._submission.run) as store:
             unshown = {*store.unshown_seeds} - {*seeds}
+        named = {*self._matrix.seeds} - {*seeds} - unshown
         doubts = []
         if seeds != first:
             doubts.append(f"not the first {len(seeds)}, 0 to {first[-1]}: somebody chose them")

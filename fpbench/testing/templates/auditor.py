@@ -1,5 +1,10 @@
 """An auditor: it measures a trained model."""
 
+# `fpbench check .` tries it with three groups and twice with one seed, and sees whether it changes
+# what it is given. Where it has no answer, it raises `fpbench.InputError`. What is tried:
+# - there is no model to ask, or nobody who answers about groups, if it needs one
+# - three groups, of which one may have nobody of a label
+
 import numpy as np
 from pydantic import Field
 

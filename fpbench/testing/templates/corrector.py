@@ -1,5 +1,10 @@
 """A corrector: it changes a guess so that it satisfies what is known."""
 
+# `fpbench check .` tries it with three groups and twice with one seed, and sees whether it changes
+# what it is given. Where it has no answer, it raises `fpbench.InputError`. What is tried:
+# - a constraint that nobody can express (`self.check` refuses it)
+# - small problems, whose answers are compared with brute force
+
 from collections.abc import Iterator
 from itertools import product
 

@@ -1,5 +1,11 @@
 """A data set: people with features, a label and a sensitive attribute."""
 
+# `fpbench check .` tries it with three groups and twice with one seed, and sees whether it changes
+# what it is given. Where it has no answer, it raises `fpbench.InputError`. What is tried:
+# - its files are missing
+# - its files are empty, cut off, or hold rubbish
+# - parameters out of their range (which the `Field` refuses)
+
 import numpy as np
 from pydantic import Field
 

@@ -1,5 +1,10 @@
 """A disclosure: a public claim about the fairness of the target."""
 
+# `fpbench check .` tries it with three groups and twice with one seed, and sees whether it changes
+# what it is given. Where it has no answer, it raises `fpbench.InputError`. What is tried:
+# - the learner asks for no fairness (`context.asked` is None)
+# - three groups, of which one may have nobody of a label
+
 import math
 
 import numpy as np

@@ -1,5 +1,10 @@
 """A learner: it trains the model that is attacked or audited."""
 
+# `fpbench check .` tries it with three groups and twice with one seed, and sees whether it changes
+# what it is given. Where it has no answer, it raises `fpbench.InputError`. What is tried:
+# - everybody has label 0
+# - nothing of what it needs is there (`needs` is what it gets, and no more)
+
 from typing import Any
 
 import numpy as np

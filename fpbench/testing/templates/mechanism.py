@@ -1,5 +1,10 @@
 """A mechanism: it adds noise to counts so that their release is differentially private."""
 
+# `fpbench check .` tries it with three groups and twice with one seed, and sees whether it changes
+# what it is given. Where it has no answer, it raises `fpbench.InputError`. What is tried:
+# - an epsilon that is 0, negative, infinite or NaN (`check_epsilon` refuses it)
+# - neighbouring counts, many times: what it promises must survive the attack
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

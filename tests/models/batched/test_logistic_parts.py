@@ -157,3 +157,27 @@ def test_numbers_that_are_not_finite_are_refused():
     design[7, 1] = np.nan
     with pytest.raises(InputError, match="must be finite"):
         fit_logistic_parts(design, labels.astype(float), members, np.ones((4, design.shape[1])))
+
+
+def test_what_cannot_be_fitted_is_one_clear_error():
+    matrix, labels, members = draw(100, 2, 2)
+    one_label = members & (labels == 1)
+    for change, words in (
+        ({"members": one_label}, "model 0 has members of one label only: it needs some of label 0"),
+        ({"members": members & False}, "model 0 has no members"),
+        ({"members": members[:0]}, r"members must be \(B, 100\), .* not \(0, 100\)"),
+        ({"members": members[:, 1:]}, r"members must be \(B, 100\)"),
+        ({"labels": np.zeros(100)}, "model 0 has members of one label only"),
+        ({"labels": labels + 1}, "labels: must be 0 or 1, not 2"),
+        ({"labels": labels[1:]}, r"matrix must be \(99, d\), a row for each label"),
+        ({"matrix": matrix[:, 0]}, r"matrix must be \(100, d\)"),
+        ({"strength": 0.0}, "strength must be above 0"),
+    ):
+        right = {"matrix": matrix, "labels": labels, "members": members}
+        with pytest.raises(InputError, match=words):
+            fit_standardized_logistic(**{**right, **change})
+    models = fit_standardized_logistic(matrix, labels, members)
+    with pytest.raises(InputError, match="models: there is none"):
+        StandardizedLogistic.score_many([], matrix)
+    with pytest.raises(InputError, match=r"X must be \(n, \d+\)"):
+        StandardizedLogistic.score_many(models, matrix[:, 1:])
