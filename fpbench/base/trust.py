@@ -105,9 +105,10 @@ def installed_entry_points(group: str) -> list[PluginEntry]:
     points, names = [], set()
     for folder in _install_folders():
         for info in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-            stem, ending = os.path.splitext(info)
-            name = normalize_name(stem.partition("-")[0])
-            if ending in (".dist-info", ".egg-info") and name not in names:
+            if not info.endswith((".dist-info", ".egg-info")):
+                continue
+            name = normalize_name(os.path.splitext(info)[0].partition("-")[0])
+            if name not in names:
                 names.add(name)  # imports find the first copy
                 points += _read_entry_points(os.path.join(folder, info), group)
     return points

@@ -187,7 +187,7 @@ class Watch:
         self._versions = Versions()
         self._modules = 0
         self._take([_Names("sys.modules", sys.modules, dict(sys.modules), ())])
-        list(self._take_new())
+        self._take_new()
         self._settings = _settings()
 
     def look(self) -> Changes:
@@ -201,7 +201,7 @@ class Watch:
         """Names with another value than at the last look."""
         names = [name for place in self._versions.written() for name in self._changed(place)]
         if len(sys.modules) != self._modules:
-            names += self._take_new()
+            names += self._find_strangers(self._take_new())
         return tuple(dict.fromkeys(names))
 
     def _changed(self, place: int) -> Iterator[str]:
@@ -217,8 +217,8 @@ class Watch:
         names.before.clear()
         names.before.update(now)
 
-    def _take_new(self) -> Iterator[str]:
-        """Watch what has been imported, and give the names in it that are a plugin's."""
+    def _take_new(self) -> Collection[_Names]:
+        """Watch what has been imported, and return it."""
         self._modules = len(sys.modules)
         new: dict[int, _Names] = {}
         for label, owner, bases in _list_watched():
@@ -227,9 +227,13 @@ class Watch:
                 new[id(live)] = _Names(label, live, dict(live), bases)
         self._known |= new.keys()
         self._take(new.values())
-        for names in new.values():
+        return new.values()
+
+    def _find_strangers(self, new: Collection[_Names]) -> Iterator[str]:
+        """The names whose functions and classes are a plugin's."""
+        for names in new:
             for name, value in names.before.items():
-                if _root(value) in self._strangers and isinstance(value, FunctionType | type):
+                if isinstance(value, FunctionType | type) and _root(value) in self._strangers:
                     yield f"{names.label}.{name}"
 
     def _take(self, new: Collection[_Names]) -> None:
