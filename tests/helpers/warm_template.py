@@ -48,7 +48,16 @@ def preload():
             import_if_there(module.name)
     for name in PRELOADED:
         import_if_there(name)
+    hash_code()
     gc.freeze()
+
+
+def hash_code():
+    """Hash the code of fpbench once: every run takes its share of it, and no run changes it."""
+    spec = importlib.import_module("fpbench.components.spec")
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("fpbench."):
+            spec._hash_module(name, module)
 
 
 def fpbench_path():

@@ -144,6 +144,10 @@ class _Yes:
         return np.ones(len(features), np.int8)
 
 
+PLAIN = {str, bytes, int, float, bool, type(None), *weakref.ProxyTypes}
+"""Types of what refers to no array; what a proxy stands for may be gone."""
+
+
 def _walk():
     """Arrays in reach of this process: of every object, every frame, every module."""
     frames = [f for frame in sys._current_frames().values() for f in _outer(frame)]
@@ -151,22 +155,21 @@ def _walk():
     seen = set()
     while waiting:
         thing = waiting.pop()
-        if type(thing) in weakref.ProxyTypes:  # what they stand for may be gone
-            continue
-        if id(thing) in seen or isinstance(thing, str | bytes | int | float):
+        if type(thing) in PLAIN or id(thing) in seen:
             continue
         seen.add(id(thing))
-        yield thing
         try:
+            if isinstance(thing, np.ndarray):
+                yield thing
+                if thing.base is not None:
+                    waiting.append(thing.base)
             # Modules by their names only: what _asyncio of 3.12 refers to has no end.
             if not isinstance(thing, ModuleType):
-                waiting += gc.get_referents(thing)
+                waiting += [other for other in gc.get_referents(thing) if type(other) not in PLAIN]
             if isinstance(thing, FrameType):
                 waiting += thing.f_locals.values()
             elif isinstance(thing, FunctionType | MethodType | ModuleType):
                 waiting += vars(thing).values()
-            elif isinstance(thing, np.ndarray) and thing.base is not None:
-                waiting.append(thing.base)
         except Exception:  # anything may refuse to be looked at
             continue
 
@@ -185,7 +188,7 @@ def hunted(target):
     truth = target.features["x"].to_numpy().astype(int) % 2
     found = 0
     for thing in _walk():
-        if not isinstance(thing, np.ndarray) or thing.dtype.kind not in "iu" or thing.ndim != 1:
+        if thing.dtype.kind not in "iu" or thing.ndim != 1:
             continue
         if thing is not truth and thing.dtype != truth.dtype and np.array_equal(thing, truth):
             found += 1
@@ -222,7 +225,7 @@ class TunedHunter(Hunter):
         others = 0
         people = set(known.features["x"])
         for thing in _walk():
-            if isinstance(thing, np.ndarray) and thing.dtype == float and thing.ndim == 2:
+            if thing.dtype == float and thing.ndim == 2:
                 others += bool(set(thing.ravel()) - people) and thing.shape[0] == 1
         return self.model_copy(update={"before": others})
 
