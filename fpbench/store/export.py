@@ -21,14 +21,23 @@ if TYPE_CHECKING:
 FORMATS = ("csv", "parquet", "jsonl")
 
 
+_OTHER_FORMATS = frozenset({"xlsx", "xls", "ods", "json", "feather", "arrow", "html", "md", "tex"})
+"""Endings of what rows are not written as."""
+
+
 def choose_format(output: Path | None, form: str | None) -> str:
     """One of `FORMATS`: what is asked for, else what the ending of the file says; CSV by default.
 
-    Raises InputError if another format is asked for.
+    Raises InputError if another format is asked for, by its name or by the ending.
     """
     if form is not None and form not in FORMATS:
         raise InputError(f"unknown format {form!r}; {suggest_name(form, FORMATS)}")
     ending = "" if output is None else output.suffix.lower().removeprefix(".")
+    if form is None and ending in _OTHER_FORMATS:
+        raise InputError(
+            f"{output}: rows are written as {', '.join(FORMATS)}, not {ending}; name a file of one "
+            "of these, or say --format"
+        )
     return form or (ending if ending in FORMATS else "csv")
 
 

@@ -153,6 +153,8 @@ def test_parquet_goes_to_a_file(command, toy_matrix, tmp_path):
     assert "measure" in pandas.read_parquet(tmp_path / "work" / "long.parquet")
     bad(command("export", "runs/toy", "--format", "parquet"), "--output")
     bad(command("export", "runs/toy", "-o", "no/such/place.csv"), "no/such/place.csv")
+    bad(command("export", "runs/toy", "-o", "rows.xlsx"),
+        "rows.xlsx: rows are written as csv, parquet, jsonl, not xlsx", "say --format")  # fmt: skip
 
 
 def test_a_cell_that_fails_is_exit_code_one(command, toy_matrix):

@@ -115,6 +115,11 @@ def read_files(
     if known is not None:
         read = load_table(known)
         other, checksums["known"] = read.frame, read.checksum
+        if read.checksum == table.checksum:
+            raise InputError(
+                f"{known}: --known is the file of the people themselves, whose groups are guessed: "
+                "name others, or leave it out"
+            )
     _check_named(names, frame, people, other, known)
     predicted = _find_predictions(names, frame, people, len(reports))
     label, group = names.find("label", frame), names.find("group", frame)
@@ -189,6 +194,15 @@ def _check_named(
     names: ColumnNames, frame: DataFrame, people: Path, other: DataFrame | None, known: Path | None
 ) -> None:
     """Refuse names of columns that are not there; that of the group may be in either file."""
+    roles = {"--group": names.group, "--label": names.label}
+    roles |= {"--prediction": next(iter(names.predictions), None)}
+    for option, column in roles.items():
+        for other_option, other_column in roles.items():
+            if column is not None and column == other_column and option != other_option:
+                raise InputError(
+                    f"{other_option} and {option} both name the column {column!r}: name one of its "
+                    "own for each"
+                )
     needed = [(frame, people, name) for name in (*names.predictions, names.label)]
     if other is None or known is None:
         needed.append((frame, people, names.group))
