@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.base.arguments import to_array, to_floats, to_python_number
+from fpbench.base.arguments import show_value, to_array, to_floats, to_python_number
 from fpbench.base.arrays import check_binary, drop_last_bits
 from fpbench.base.errors import InputError
 from fpbench.models.batched.logistic import logistic_proba
@@ -146,7 +146,7 @@ def _check_members(
         what = "no members" if not size[alike[0]] else "members of one label only"
         raise InputError(f"model {alike[0]} has {what}: it needs some of label 0 and of label 1")
     if not to_python_number(strength, "strength") > 0:
-        raise InputError(f"strength must be above 0, not {strength!r}")
+        raise InputError(f"strength must be above 0, not {show_value(strength)}")
 
 
 def _standardize(matrix: _Floats, mean: _Floats, scale: _Floats) -> _Floats:
