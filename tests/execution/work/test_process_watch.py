@@ -352,7 +352,9 @@ SPOILED = {
 """What a spoiler may do, and the reason that its own rows give."""
 
 
-@pytest.mark.parametrize(("engine", "ways"), [("loky", [*SPOILED]), ("dask", ["numpy", "clock"])])
+@pytest.mark.parametrize(
+    ("engine", "ways"), [("loky", [*SPOILED]), ("dask", ["numpy", "limits", "clock"])]
+)
 def test_a_spoiled_worker_is_used_no_more(tmp_path, spoilers, engine, ways):
     """Its steps are done elsewhere; whoever spoils runs alone, where it spoils itself only."""
     if engine == "dask":
