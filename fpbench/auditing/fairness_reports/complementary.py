@@ -1,10 +1,11 @@
 """Complementary suppression: further cells are left out, so that none follows by subtraction.
 
 Numbers of people in a slice are sums of those in the slices that cut it further, and of those with
-either label. Where a suppressed number follows from published ones by these sums, those go too that
-can change together with it (`GroupSwaps`); where no such change is known, a neighbour in one of the
-sums, the smallest that is published. Ranges may still follow, and what is 0 in a published slice is
-0 in all that cut it further.
+either label. Where a suppressed number is left alone in such a sum, those go too that can change
+together with it (`GroupSwaps`), or a neighbour in the sum. Whatever else follows for whoever knows
+the people is found, and hidden, by changes of people (`hidden_changes`); at last, what need not be
+suppressed is published again. Ranges may still follow, and what is 0 in a published slice is 0 in
+all that cut it further.
 """
 
 from __future__ import annotations
@@ -16,29 +17,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csc_array, csr_array, diags_array
-from scipy.sparse.linalg import lsqr
+from scipy.sparse import coo_array, csc_array, csr_array
 
 from fpbench.auditing.fairness_reports.counts_with_noise import Counts
 from fpbench.auditing.fairness_reports.exact_blocks import ExactBlocks
 from fpbench.auditing.fairness_reports.group_swaps import GroupSwaps
-from fpbench.auditing.fairness_reports.slices import Codes
+from fpbench.auditing.fairness_reports.hidden_changes import (
+    Basis,
+    Freedom,
+    find_changed,
+    find_members,
+)
+from fpbench.auditing.fairness_reports.slices import Codes, number_slices
 from fpbench.auditing.fairness_reports.sums_of_counts import Sums
 from fpbench.base.threads import use_one_thread
 from fpbench.claims.set_counts import Floats, Mask
 
-_FREE = 1e-3
-"""A number that is less than this in random solutions of all sums is taken to have no freedom.
-
-This is far above how exactly sums are solved, so that none without freedom is missed.
-"""
-_SOLUTIONS = 2
-"""Random solutions: of a thousand numbers that have some freedom, one is that small by chance."""
-
 
 @use_one_thread()
-def find_complements(blocks: ExactBlocks, primary: Mask, least: float) -> Mask:
-    """(B,) which further blocks to suppress, so that no number of the primary ones is recovered.
+def find_complements(blocks: ExactBlocks, primary: Mask, least: int, people: Codes) -> Mask:
+    """(B,) which further blocks to suppress, so that no number of suppressed ones is recovered.
 
     Parameters
     ----------
@@ -47,8 +45,10 @@ def find_complements(blocks: ExactBlocks, primary: Mask, least: float) -> Mask:
     primary
         (B,) which are suppressed.
     least
-        Fewer people than this of a slice who are in none of the blocks that cut it further must
-        not be counted either.
+        Fewer people than this of a slice who are in none of the blocks that cut it further, for
+        they lack a value, must not be counted either.
+    people
+        (n, columns + 2) codes of the columns, label and prediction of each.
     """
     counts = Counts.of(blocks)
     sums = Sums.of(counts)
@@ -59,13 +59,17 @@ def find_complements(blocks: ExactBlocks, primary: Mask, least: float) -> Mask:
     for p in (0, 1):  # what must not be known, whatever else publishes it
         covered[places[primary & (places[:, p] >= 0), p]] = True
     covered |= sums.phantom & (sums.total < least)
+    secret = covered.copy()
     has = places >= 0
     # What goes with a number: a rate tells of both predictions.
     partner = np.arange(len(sums.total))
     both = places[has.all(axis=1)]
     partner[both] = both[:, ::-1]
     shown &= ~(has & covered[places]).any(axis=1)
-    free = np.zeros(len(sums.total), np.bool_)  # as more is suppressed, what is free stays free
+    kinds = people[number_slices(people)[0]]
+    members = find_members(sums, kinds)
+    parts = [csr_array(members[:, kinds[:, -1] == p]) for p in (0, 1)]
+    changed = [np.zeros(len(sums.total), np.bool_) for _ in parts]
     while True:
         public = sums.total == 0  # whoever knows the people knows that nobody is there
         for p in (0, 1):
@@ -73,18 +77,73 @@ def find_complements(blocks: ExactBlocks, primary: Mask, least: float) -> Mask:
         hidden_atoms = np.unique(places[~shown][has[~shown]])
         covered[hidden_atoms] = True
         covered &= sums.total > 0  # of nobody there is nothing to tell
-        through: NDArray[np.intp] | None
         recovered, through = search.find_recovered(public, covered)
-        if not len(recovered):
-            determined = search.find_determined(public, covered & ~free)
-            free |= covered & ~public & ~determined
-            recovered, through = np.flatnonzero(determined), None
         out = search.choose_complements(recovered, through, public, partner)
         if not len(out):
-            return ~shown & ~primary
+            losses = search.find_losses(public)
+            published = losses > 0
+            partners = published & (partner != np.arange(len(partner)))
+            costs = losses + np.where(partners, losses[partner], 0)
+            for p, part in enumerate(parts):
+                hidden = covered & ~public & (np.diff(part.indptr) > 0)
+                if (hidden & ~changed[p]).any():
+                    change = Basis(part, published).find_change(hidden, costs)
+                    changed[p] = find_changed(part, change)
+            out = np.flatnonzero(published & (changed[0] | changed[1]))
+        if not len(out):
+            break
         hit = np.zeros(len(sums.total), np.bool_)
         hit[out] = True
         shown &= ~(has & hit[places]).any(axis=1)
+    hidden = covered & ~public
+    bases = [Basis(part, published) for part in parts]
+    shown |= _find_needless(bases, places, hidden, ~shown & ~(has & secret[places]).any(axis=1))
+    return ~shown & ~primary
+
+
+_AGAIN = 300
+"""Blocks, the largest, of which it is found out whether they may be published after all."""
+
+
+def _find_needless(
+    bases: Sequence[Basis], places: NDArray[np.intp], hidden: Mask, complements: Mask
+) -> Mask:
+    """(B,) complements that can be published, one after the other, and nothing hidden follows.
+
+    Parameters
+    ----------
+    bases
+        Of what is published, by prediction.
+    places
+        (B, 2) as of `Counts`.
+    hidden
+        (A,) numbers that must not follow.
+    complements
+        (B,) blocks that are suppressed for others' sake.
+    """
+    has = (places >= 0) & np.append(hidden, False)[places]
+    size = np.abs(bases[0].members).sum(axis=1) + np.abs(bases[1].members).sum(axis=1)
+    blocks = np.flatnonzero(complements)
+    blocks = blocks[np.argsort(-size[places[blocks]].max(axis=1), kind="stable")][:_AGAIN]
+    again = np.zeros(len(hidden), np.bool_)
+    again[places[blocks][has[blocks]]] = True
+    freedoms = [Freedom(basis, hidden, again) for basis in bases]
+    needless = np.zeros(len(complements), np.bool_)
+    for block in blocks:
+        told = [f.find_told(int(places[block, p])) for p, f in enumerate(freedoms)]
+        follow = np.isin(np.arange(len(hidden)), np.concatenate(told))
+        # What follows from a block must be published with it, by blocks of which all follows.
+        joined = blocks[(~has | follow[places]).all(axis=1)[blocks]]
+        if (
+            needless[block]
+            or not np.isin(np.flatnonzero(follow), places[joined][has[joined]]).all()
+        ):
+            continue
+        needless[joined] = True
+        for p, freedom in enumerate(freedoms):
+            if len(told[p]):
+                freedom.publish(int(places[block, p]))
+    return needless
 
 
 _DEAR = 10.0
@@ -140,26 +199,10 @@ class Search:
                 return alone[covered[alone]], rows[last][covered[alone]]
             known[alone] = True
 
-    def find_determined(self, public: Mask, among: Mask) -> Mask:
-        """(A,) which of some are the same in all solutions of the sums, given the public ones.
-
-        A random vector without its part in the row space of the sums is a random solution of them
-        for public zeros; what is 0 in it is 0 in all.
-        """
-        unknown = np.flatnonzero(~public)
-        matrix = self.columns[:, unknown].tocsr()
-        parts = np.diff(matrix.indptr)
-        # Rows of equal length are solved in half the steps.
-        matrix = diags_array(1 / np.sqrt(parts[parts > 0])) @ matrix[parts > 0]
-        rng = np.random.default_rng(20260105)
-        fixed = among & ~public
-        for _ in range(_SOLUTIONS):
-            if not fixed.any():
-                break
-            start = rng.uniform(1, 2, len(unknown)) * rng.choice([-1, 1], len(unknown))
-            part = lsqr(matrix, matrix @ start, atol=1e-9, btol=1e-9, iter_lim=20 * len(unknown))[0]
-            fixed[unknown] &= np.abs(start - part) < _FREE
-        return fixed
+    def find_losses(self, public: Mask) -> Floats:
+        """(A,) what it costs to lose each number: from 1 to 2, by its people, if it is public."""
+        losses = 1 + self.sums.total / self.sums.total.max(initial=1)
+        return np.where(public & (self.sums.total > 0), losses, 0.0)
 
     def _find_costs(self, public: Mask) -> Floats:
         """(A,) about how many more public numbers must go when one goes.
@@ -185,7 +228,7 @@ class Search:
     def choose_complements(
         self,
         atoms: NDArray[np.intp],
-        through: NDArray[np.intp] | None,
+        through: NDArray[np.intp],
         public: Mask,
         partner: NDArray[np.intp],
     ) -> Codes:
@@ -195,8 +238,7 @@ class Search:
         """
         chosen: set[int] = set()
         there = self.sums.total > 0
-        costs = np.where(public, 1 + self.sums.total / self.sums.total.max(initial=1), 0.0)
-        costs = np.append(np.where(there, costs, np.inf), np.inf)
+        costs = np.append(np.where(there, self.find_losses(public), np.inf), np.inf)
         rest = []
         hidden: set[int] = set()
         queue = [(int(atom), place) for place, atom in enumerate(atoms)]

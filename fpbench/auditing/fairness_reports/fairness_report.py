@@ -27,7 +27,7 @@ from fpbench.auditing.fairness_reports.report_files import (
     to_parquet_bytes,
 )
 from fpbench.auditing.fairness_reports.report_page import to_page
-from fpbench.auditing.fairness_reports.report_rows import ReportRows
+from fpbench.auditing.fairness_reports.report_rows import ReportedPeople, ReportRows
 from fpbench.auditing.fairness_reports.slices import (
     REPORT_METRICS,
     Codes,
@@ -200,7 +200,9 @@ class FairnessReport(ReportRows):
             columns, [column.code(X) for column in columns], kinds, predicted, labelled,
             tables=crossed, metrics=own_metrics,
         )  # fmt: skip
-        report = cls._of(blocks.to_rows()).protect(min_cell=min_cell, **defences)
+        people = ReportedPeople(X, predicted, labelled)
+        exact = cls._of(replace(blocks.to_rows(), people=people))
+        report = exact.protect(min_cell=min_cell, **defences)
         kept = {column.name for column in report.columns}
         for column in (columns[place] for place in sorted(set().union(*crossed))):
             if column.name not in kept:
@@ -250,8 +252,8 @@ class FairnessReport(ReportRows):
         min_group
             And of each group; else the value is suppressed, which tells that a group is smaller.
         complementary
-            Whether further cells are suppressed, so that no suppressed one can be recovered from
-            the sums that are published. It is not told then why a cell is.
+            Whether further cells are suppressed, so that no suppressed one is a sum or difference
+            of published ones for whoever knows the people. It is not told then why a cell is.
         sizes
             Whether the people that values are taken over are published.
         decimals
@@ -453,6 +455,30 @@ class FairnessReport(ReportRows):
             check_choice("rule", value, name_rules(own_rules))
         columns = (*self.columns[:place], column, *self.columns[place + 1 :])
         return replace(self, columns=columns)
+
+    def with_people(
+        self, X: DataFrame, predictions: ArrayLike, labels: ArrayLike | None = None
+    ) -> FairnessReport:
+        """The same report with the people whom it is about, as after reading a file.
+
+        `protect` needs them for complementary suppression. They are in no file of the report.
+
+        Parameters
+        ----------
+        X, predictions, labels
+            As of `facts`.
+
+        Raises
+        ------
+        InputError
+            If the report is about other people.
+        """
+        self.facts(X, predictions, labels)  # which refuses others
+        predicted = check_bits(predictions, len(X), "predictions")
+        labelled = np.zeros(len(X), np.int64)
+        if labels is not None:
+            labelled = check_bits(labels, len(X), "labels")
+        return replace(self, people=ReportedPeople(X, predicted, labelled))
 
     def to_csv(self, file: str | Path) -> None:
         """Write the long form.

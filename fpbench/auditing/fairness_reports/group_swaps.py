@@ -102,21 +102,24 @@ class GroupSwaps:
     def _blocks(self) -> list[_Block]:
         """Of each column: those that it tells; and one that tells it, with all that this tells."""
         sizes = self.sums.keys.max(axis=0, initial=0) + 1
-        blocks = []
+        blocks: dict[_Columns, _Block] = {}
+        own = []
         for column in range(self.sums.keys.shape[1] - 1):
             finest = min((a for a, b in self._told if b == column), default=column)
             columns = tuple(sorted({finest, *(b for a, b in self._told if a == finest)}))
             every = np.arange(sizes[finest])
             values = [every if c == finest else self._told[finest, c] for c in columns]
-            blocks.append(_Block(columns, np.column_stack(values)))
-        return blocks
+            # Of columns that tell each other, one block, whichever of them it is found by.
+            own.append(blocks.setdefault(columns, _Block(columns, np.column_stack(values))))
+        return own
 
     def _find_views(self, together: tuple[_Columns, ...], prediction: int) -> list[_View] | None:
         """Numbers that change with blocks of columns; None if there are too many.
 
         `together`: the columns of each block.
         """
-        blocks = [self._blocks[columns[0]] for columns in together]
+        by_columns = {block.columns: block for block in self._blocks}
+        blocks = [by_columns[columns] for columns in together]
         inside = {column for columns in together for column in columns}
         views = []
         for (columns, p), table in self._tables.items():

@@ -11,11 +11,13 @@ import numpy as np
 from fpbench.auditing.fairness_reports.complementary import find_complements
 from fpbench.auditing.fairness_reports.consistent_counts import make_consistent
 from fpbench.auditing.fairness_reports.counts_with_noise import NoisyCounts, round_at_random
-from fpbench.auditing.fairness_reports.exact_blocks import ExactBlocks
+from fpbench.auditing.fairness_reports.exact_blocks import ExactBlocks, stack_blocks
 from fpbench.auditing.fairness_reports.merging_bins import merge_bins
 from fpbench.auditing.fairness_reports.metric_names import parse_report_metric
-from fpbench.auditing.fairness_reports.report_rows import ReportRows
+from fpbench.auditing.fairness_reports.report_rows import ReportedPeople, ReportRows
+from fpbench.auditing.fairness_reports.slices import Codes, number_slices
 from fpbench.auditing.fairness_reports.sums_of_counts import Sums
+from fpbench.auditing.fairness_reports.tabulating import tabulate
 from fpbench.base.arguments import show_value, to_generator
 from fpbench.base.errors import InputError, check_choice
 from fpbench.components.mechanism import Mechanism
@@ -53,7 +55,7 @@ def protect_rows(report: ReportRows, defences: Defences) -> ReportRows:
     if bins := {str(name): b for name, b in (defences.bins or {}).items() if str(name) in left}:
         rows = merge_bins(ExactBlocks.of(rows, "merging bins"), bins).to_rows()
     if defences.complementary:
-        rows = _suppress_with_complements(rows, defences.min_cell, defences.min_group)
+        rows = _suppress_with_complements(rows, report.people, defences)
     elif defences.min_cell:
         rows = _drop_small_cells(rows, defences.min_cell)
     if defences.min_group and not defences.complementary:
@@ -66,7 +68,8 @@ def protect_rows(report: ReportRows, defences: Defences) -> ReportRows:
         rows = round_rates(rows, defences.decimals)
     if not defences.sizes:
         rows = replace(rows, n=np.where(rows.n > 0, -1, rows.n))
-    return replace(_drop_idle_columns(rows), defences=_record(rows.defences, defences))
+    record = _record(rows.defences, defences)
+    return replace(_drop_idle_columns(rows), defences=record, people=report.people)
 
 
 def round_rates(rows: ReportRows, decimals: int) -> ReportRows:
@@ -210,25 +213,74 @@ def _suppress_small_groups(rows: ReportRows, least: int) -> ReportRows:
     return replace(blocks, below=np.where(small, least, blocks.below)).to_rows()
 
 
-def _suppress_with_complements(rows: ReportRows, min_cell: int, min_group: int) -> ReportRows:
+def _suppress_with_complements(
+    rows: ReportRows, people: ReportedPeople | None, defences: Defences
+) -> ReportRows:
     """Small cells, those of small groups, and what they would follow from, are suppressed.
 
     Which of them a suppressed cell is, is not told.
     """
+    min_cell, min_group = defences.min_cell, defences.min_group
     blocks = ExactBlocks.of(rows, "complementary")
-    shown = blocks.take(~blocks.hidden)
-    small = shown.base.sum(axis=1) < min_cell
-    few = shown.base.min(axis=1) < min_group
-    before = blocks.hidden.any() or {"min_cell", "min_group"} & set(rows.defences)
-    if not (min_cell or min_group or before):
+    small = ~blocks.hidden & (blocks.base.sum(axis=1) < min_cell)
+    few = ~blocks.hidden & (blocks.base.min(axis=1) < min_group)
+    before = max(rows.defences.get(what, 0) for what in ("min_cell", "min_group"))
+    if not (min_cell or min_group or before or blocks.hidden.any()):
         raise InputError("complementary cells are of suppressed ones: give min_cell or min_group")
-    more = find_complements(shown, small | few, np.inf if before else float(min_cell))
-    below = blocks.below.copy()
-    below[~blocks.hidden] = np.where(few | more, 0, -1)
-    below[blocks.hidden] = 0
-    kept = blocks.hidden.copy()
-    kept[~blocks.hidden] = ~small
-    return replace(blocks, below=below).take(kept).to_rows()
+    if people is None:
+        raise InputError(
+            "complementary: what follows from what depends on who is in which slice: give the "
+            "people by report.with_people(X, predictions, labels)"
+        )
+    codes = people.code(rows.columns)
+    every, place = _find_all_blocks(blocks, codes)
+    suppressed = np.ones(len(every), np.bool_)  # what earlier defences left out, too
+    suppressed[place[(place >= 0) & ~blocks.hidden & ~small & ~few]] = False
+    least = max(min_cell, rows.defences.get("min_cell", 0))
+    more = np.append(find_complements(every, suppressed, least, codes), False)[place]
+    hidden = blocks.hidden | few | more
+    return replace(blocks, below=np.where(hidden, 0, -1)).take(~small).to_rows()
+
+
+def _find_all_blocks(blocks: ExactBlocks, people: Codes) -> tuple[ExactBlocks, Codes]:
+    """All blocks of the same tables and metrics that have people, and the place of each block.
+
+    Their people are all taken to be of one group. The place is -1 of blocks of nobody.
+
+    Parameters
+    ----------
+    blocks
+        Some of a report.
+    people
+        (n, columns + 2) codes of the columns, label and prediction of each.
+    """
+    import pandas as pd
+
+    group: Any = pd.Categorical(["all"] * len(people))
+    names, metric = np.unique(blocks.metric, return_inverse=True)
+    crossed, table = np.unique(blocks.cells >= 0, axis=0, return_inverse=True)
+    parts = [
+        tabulate(
+            blocks.columns, list(people[:, :-2].T), group, people[:, -1], people[:, -2],
+            tables=[np.flatnonzero(columns).tolist()],
+            metrics=names[np.unique(metric.ravel()[table.ravel() == t])].tolist(),
+        )
+        for t, columns in enumerate(crossed)
+    ]  # fmt: skip
+    every = stack_blocks(parts[0] if parts else blocks, parts)
+    keys = [np.column_stack([b.cells, np.searchsorted(names, b.metric)]) for b in (every, blocks)]
+    _, number = number_slices(np.concatenate(keys))
+    place = np.full(int(number.max(initial=-1)) + 1, -1)
+    place[number[: len(every)]] = np.arange(len(every))
+    place = place[number[len(every) :]]
+    for counts, all_ in ((blocks.counted, every.counted), (blocks.base, every.base)):
+        there = np.append(all_.sum(axis=1), 0)[place]
+        if ((counts.sum(axis=1) != there) & ~blocks.hidden).any():
+            raise InputError(
+                "complementary: the report is not about its people; they must stay as they were "
+                "when it was made of them"
+            )
+    return every, place
 
 
 def _record(done: Mapping[str, Any], defences: Defences) -> dict[str, Any]:

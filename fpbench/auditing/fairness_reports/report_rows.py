@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,25 @@ from fpbench.base.arguments import check_whole_number, show_value, to_array
 from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import Floats, Mask
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 _PER_ROW = ("cells", "metric", "group", "value", "n", "within", "sigma", "scale", "below")
+
+
+class ReportedPeople(NamedTuple):
+    """The n people whom a report is about: all but their groups."""
+
+    X: DataFrame
+    predictions: Codes
+    """(n,) in {0, 1}."""
+    labels: Codes
+    """(n,) in {0, 1}; 0 where the report looks at none."""
+
+    def code(self, columns: Sequence[SliceColumn]) -> Codes:
+        """(n, columns + 2) codes of the columns, label and prediction of each."""
+        codes = [column.code(self.X) for column in columns]
+        return np.column_stack([*codes, self.labels, self.predictions])
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +78,8 @@ class ReportRows:
     left_out
         Columns that slices were to be cut by and are not, and why; of a report that is made of
         predictions, and in no file.
+    people
+        Those whom it is about, where they are known; never written with the rows.
     """
 
     columns: tuple[SliceColumn, ...]
@@ -76,9 +96,14 @@ class ReportRows:
     round_to: int = 0
     defences: Mapping[str, Any] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
+    people: ReportedPeople | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle or copy holds: all but the people, for it may be handed on."""
+        return self.__dict__ | {"people": None}
 
     @cached_property
     def label(self) -> Codes:

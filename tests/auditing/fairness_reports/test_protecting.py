@@ -11,7 +11,6 @@ from test_fairness_report import NUMBERS, RATES, count_true, make_people, make_r
 
 from fpbench import FairnessReport, InputError
 from fpbench.auditing import REPORT_METRICS
-from fpbench.auditing.fairness_reports.complementary import Search
 from fpbench.auditing.fairness_reports.counts_with_noise import Counts
 from fpbench.auditing.fairness_reports.exact_blocks import ExactBlocks
 from fpbench.auditing.fairness_reports.group_swaps import GroupSwaps
@@ -259,14 +258,6 @@ def test_nobody_hides_nobody():
     secret, people = ((X["job"] == "c") & (predictions == 1)).to_numpy(), (X, predictions, None)
     assert follows(exact.protect(min_cell=10), people, secret)
     assert not follows(hidden, people, secret)
-
-
-def test_nothing_is_suppressed_by_chance():
-    """Of 30,000 unknown numbers in a grid whose margins are known, none follows from these."""
-    report, _ = tabulate(np.ones((3, 10000), int), by=["u", "v"], order=2, min_cell=0)
-    sums = Sums.of(Counts.of(ExactBlocks.of(report, "this")))
-    known = (sums.keys[:, :2] < 0).any(axis=1)
-    assert not Search(sums).find_determined(known, ~known).any()
 
 
 def test_a_cell_between_two_loops_of_suppressed_ones_does_not_follow_either():
