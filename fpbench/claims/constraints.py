@@ -301,7 +301,8 @@ class LinearConstraint(Constraint):
 def _check_bounds(what: str, low: Any, high: Any) -> None:
     if not 0 <= low <= high <= 1:
         raise InputError(
-            f"{what}: needs bounds 0 <= low <= high <= 1, not {show_value(low)} and {high!r}"
+            f"{what}: needs bounds 0 <= low <= high <= 1, not {show_value(low)} and "
+            f"{show_value(high)}"
         )
 
 

@@ -8,8 +8,8 @@ sets that share nobody, as published ones do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -78,6 +78,8 @@ class Facts(Constraint):
         Name of a set, by its number at the beginning.
     origin
         (M,) that number.
+    repeats
+        Of a set whose range was narrowed by others of the same people, by its number: theirs.
     """
 
     tables: tuple[SetTable, ...]
@@ -89,6 +91,7 @@ class Facts(Constraint):
     derived: Mask
     describe: Callable[[int], str]
     origin: NDArray[np.intp]
+    repeats: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
     @check_arguments
@@ -337,10 +340,11 @@ class Facts(Constraint):
 
     @check_arguments
     def name(self, number: int) -> str:
-        """Name of a set."""
+        """Name of a set; of one whose range others narrowed, their names, too."""
         if not 0 <= number < len(self):
             raise InputError(f"there is no set {number}: their numbers are 0 to {len(self) - 1}")
-        return self.describe(int(self.origin[number]))
+        origin = int(self.origin[number])
+        return " and ".join(map(self.describe, (origin, *self.repeats.get(origin, ()))))
 
     @check_arguments
     def contradiction(self, sets: Iterable[int]) -> ContradictionError:
@@ -394,7 +398,7 @@ class Facts(Constraint):
         return Facts(
             tuple(table for table in picked if table is not None), self.people,
             self.low[numbers], self.high[numbers], self.sigma[numbers], self.scale[numbers],
-            self.derived[numbers], self.describe, self.origin[numbers],
+            self.derived[numbers], self.describe, self.origin[numbers], self.repeats,
         )  # fmt: skip
 
     @check_arguments
@@ -437,6 +441,7 @@ class Facts(Constraint):
         order = np.lexsort((self.derived, *sums.T))
         differs = (np.diff(sums[order], axis=0) != 0).any(axis=1)
         starts = np.flatnonzero(np.concatenate([[len(self) > 0], differs]))
+        repeats = dict(self.repeats)
         if len(starts):
             low = np.maximum.reduceat(self.low[order], starts, axis=0)
             high = np.minimum.reduceat(self.high[order], starts, axis=0)
@@ -444,12 +449,19 @@ class Facts(Constraint):
                 first = starts[np.flatnonzero((low > high).any(axis=1))[0]]
                 ends = np.append(starts, len(self))
                 raise self.contradiction(order[first : ends[ends > first][0]])
-            self.low[order[starts]], self.high[order[starts]] = low, high
+            firsts = order[starts]
+            narrowed = ((self.low[firsts] < low) | (self.high[firsts] > high)).any(axis=1)
+            ends = np.append(starts[1:], len(self))
+            for start, end in zip(starts[narrowed], ends[narrowed], strict=True):
+                own, *others = self.origin[order[start:end]].tolist()
+                named = {name for other in (own, *others) for name in self.repeats.get(other, ())}
+                repeats[own] = tuple(sorted({*others, *named}))
+            self.low[firsts], self.high[firsts] = low, high
         kept = np.sort(order[starts])
         kept = kept[self.sizes[kept] > 0]
         if len(kept) == len(self):
             return self
-        merged = self.take(kept)
+        merged = replace(self.take(kept), repeats=repeats)
         merged._tighten(merged.noisy)
         return merged
 

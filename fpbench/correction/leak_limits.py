@@ -137,7 +137,9 @@ def limit_leak_by_error(error: float, nats: float, people: int, groups: int = 2)
     if not 0 <= error <= 1:
         raise InputError(f"an error must be a share in [0, 1], not {show_value(error)}")
     if people < 1 or groups < 2:
-        raise InputError(f"at least 1 person and 2 groups, not {show_value(people)} and {groups!r}")
+        raise InputError(
+            f"at least 1 person and 2 groups, not {show_value(people)} and {show_value(groups)}"
+        )
     return float(
         limit_leaks_by_error(*(np.array([one]) for one in (error, nats, people, groups)))[0]
     )

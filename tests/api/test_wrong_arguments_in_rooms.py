@@ -90,6 +90,7 @@ RIGHT = {
         "measure_utility": {"report": REPORT, "exact": REPORT},
         "recover_groups": {"curator": CURATOR},
         "recover_person": {"curator": CURATOR, "person": 0},
+        "parse_report_metric": {"name": "tpr"},
         "score_answers": {**ATTACK, "target": LABELS, "shadows": SHADOWS.astype(int)},
         "score_fairness_discrepancy": {
             **ATTACK, "twin_target": SCORES[1], "twin_shadows": SCORES

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import tracemalloc
 from pathlib import Path
 
 import pandas as pd
@@ -297,6 +298,18 @@ def test_no_more_is_read_than_there_may_be(tmp_path):
     if status.exists():  # which says that it has no bytes
         with pytest.raises(OSError, match="it is larger than"):
             read_file(status, most=10)
+
+
+def test_reading_takes_no_more_memory_than_the_file(tmp_path):
+    """Of a limit of many GiB, Python reserves them all when it is asked for as many bytes."""
+    file = tmp_path / "small"
+    file.write_bytes(b"x" * 100)
+    tracemalloc.start()
+    try:
+        assert read_file(file, most=2**33) == b"x" * 100
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_matrix_of_a_directory(tmp_path):

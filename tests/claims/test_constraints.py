@@ -120,7 +120,7 @@ BAD = {
     "share nan": (lambda: ShareBounds(0, NAN, 1), "low must be a number or a fraction, not nan"),
     "share word": (lambda: ShareBounds(0, "a", 1), "low must be a number or a fraction, not 'a'"),
     "rate below 0": (lambda: RateBounds(0, -0.1), "positive rate: needs bounds 0 <= low <= high <= 1, not -0.1 and 1.0"),
-    "rate metric": (lambda: RateBounds(0, metric="statistical-paritY"), "unknown metric 'statistical-paritY'; did you mean 'statistical-parity'?"),
+    "rate metric": (lambda: RateBounds(0, metric="statistical-parit"), "unknown metric 'statistical-parit'; did you mean 'statistical-parity'?"),
     "unfairness crossed": (lambda: KnownUnfairness("equalized-odds", 0.2, 0.1), "unfairness: needs bounds 0 <= low <= high <= 1, not 0.2 and 0.1"),
     "unfairness metric": (lambda: KnownUnfairness("equal-odds", 0, 1), "unknown metric 'equal-odds'; did you mean 'equalized-odds'?"),
     "unfairness form": (lambda: KnownUnfairness("equalized-odds", 0, 1, "ratios"), "unknown form 'ratios'; did you mean 'ratio'?"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from fpbench.auditing.fairness_reports.slices import REPORT_METRICS
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.errors import InputError, find_near_name
 from fpbench.base.text import hyphenate
 
@@ -54,6 +55,7 @@ def read_metric(name: str) -> Reading | None:
     return READINGS.get(hyphenate(name))
 
 
+@check_arguments
 def parse_report_metric(name: str) -> str:
     """The metric of reports that a name stands for.
 
@@ -67,7 +69,7 @@ def parse_report_metric(name: str) -> str:
     InputError
         If it is unknown, or 1 less a metric, as `FNR` is.
     """
-    reading = read_metric(name) if isinstance(name, str) else None
+    reading = read_metric(name)
     if reading is None:
         raise InputError(explain_unknown(name))
     if reading.from_one:

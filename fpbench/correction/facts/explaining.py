@@ -17,6 +17,7 @@ from fpbench.correction.facts.linear_programs import (
     Program,
     ProofLog,
     find_deadline,
+    find_origins,
     prove_and_log,
 )
 from fpbench.correction.facts.propagation import rule_out, trace_ruled_out
@@ -158,7 +159,7 @@ def _find_sets(
             rows = program.find_proof(cost, solution.duals, below)
         if not len(rows):
             return rows
-        used[np.searchsorted(facts.origin, program.facts.origin[rows])] = True
+        used[find_origins(facts, program.facts, rows)] = True
     # What was subtracted from these sets rests on others.
     members = np.unique(facts.sets[np.flatnonzero(used)].indices)
     needed[members] = ~possible[members]

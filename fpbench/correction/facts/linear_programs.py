@@ -102,6 +102,18 @@ class ProofLog:
         rows, groups = np.nonzero(out)
         self.reasons[people[rows], groups] = np.broadcast_to(reasons, out.shape)[out]
 
+    def trace(self, facts: Facts, left: Facts, numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Reasons (M',) for what each set of `left`, some of them these, rules out.
+
+        A set whose range others narrowed, when they became the same, is a certificate with them.
+        """
+        reasons = np.searchsorted(facts.origin, left.origin)
+        for number in numbers:
+            if int(left.origin[number]) in left.repeats:
+                reasons[number] = len(facts) + len(self.certificates)
+                self.certificates.append(find_origins(facts, left, np.array([number])))
+        return reasons
+
 
 def prove_and_log(
     facts: Facts,
@@ -135,12 +147,12 @@ def prove_and_log(
                     now = time.perf_counter()
                     until = now + (deadline - now) / (len(groups) - done)
                     before = own.copy()
-                    used = Program.prove_group(programs, own, group, running, until)
+                    used = find_origins(
+                        facts, *Program.prove_group(programs, own, group, running, until)
+                    )
                     if log is not None and len(used):
                         log.note(rest, before & ~own, len(facts) + len(log.certificates))
-                        log.certificates.append(
-                            np.searchsorted(facts.origin, programs.origin[used])
-                        )
+                        log.certificates.append(used)
             decided = (own != allowed[rest]).any(axis=1).sum()
             if decided:
                 if log is None:
@@ -148,8 +160,8 @@ def prove_and_log(
                 else:
                     before = own
                     own, reasons = rule_out(left, before)
-                    numbers = np.searchsorted(facts.origin, left.origin)
-                    log.note(rest, before & ~own, numbers[reasons])
+                    out = before & ~own
+                    log.note(rest, out, log.trace(facts, left, np.unique(reasons[out]))[reasons])
                 allowed[rest] = own
                 left, still = left.remove_people(own)
                 rest = rest[still]
@@ -157,6 +169,13 @@ def prove_and_log(
                 done_with = left.sizes.max(initial=0) <= sizes.pop(0)
                 sizes = [] if done_with else sizes
     return allowed
+
+
+def find_origins(facts: Facts, left: Facts, numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Numbers of the facts that these sets of what is left of them come from."""
+    own = left.origin[numbers].tolist()
+    narrowed = (other for origin in own for other in left.repeats.get(origin, ()))
+    return np.flatnonzero(np.isin(facts.origin, [*own, *narrowed]))
 
 
 def _number_rows(pairs: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -190,20 +209,21 @@ class Program:
     @classmethod
     def prove_group(
         cls, facts: Facts, allowed: Mask, group: int, solver: LinearSolver, deadline: float
-    ) -> NDArray[np.intp]:
+    ) -> tuple[Facts, NDArray[np.intp]]:
         """Rule out, in (n, K) `allowed`, what programs about one group prove.
 
-        Returns the numbers of the sets that the proof needs; none if there is none.
+        Returns what is left of the facts, and the numbers of the sets there that the proof needs;
+        none if there is none.
         """
         if time.perf_counter() > deadline:
-            return np.zeros(0, np.intp)
+            return facts, np.zeros(0, np.intp)
         program, people = cls.of(facts, allowed, group)
         if not len(program.most):
-            return np.zeros(0, np.intp)
+            return facts, np.zeros(0, np.intp)
         none, all_, used = program.prove(solver, deadline)
         for who, others in ((none, False), (all_, True)):
             allowed[people[who]] &= (np.arange(facts.groups) == group) == others
-        return np.searchsorted(facts.origin, program.facts.origin[used])
+        return program.facts, used
 
     @classmethod
     def of(cls, facts: Facts, allowed: Mask, group: int) -> tuple[Program, NDArray[np.intp]]:

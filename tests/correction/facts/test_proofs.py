@@ -131,8 +131,11 @@ def test_counts_of_some_groups_leave_the_others_the_rest():
 
 def test_a_set_that_occurs_twice_is_one_set_with_what_both_say():
     members = np.array([[1, 1, 0], [1, 1, 1], [1, 1, 0]], bool)
-    facts = Facts.from_counts(members, [[0, 0], [1, 1], [0, 0]], [[2, 3], [3, 2], [1, 1]])
+    facts = Facts.from_counts(
+        members, [[0, 0], [1, 1], [0, 0]], [[2, 3], [3, 2], [1, 1]], names=list("xyz")
+    )
     assert len(facts) == 2
+    assert (facts.name(0), facts.name(1)) == ("x and y", "z")
     assert (facts.low[0].tolist(), facts.high[0].tolist()) == ([1, 1], [2, 2])
     with pytest.raises(ContradictionError) as raised:
         Facts.from_counts(
@@ -294,6 +297,22 @@ def test_a_proof_follows_from_the_sets_that_explain_it(data):
         own = facts.origin[named]
         alone = enumerate_possible(members[:, own], facts.low[named], facts.high[named], k)
         assert (alone[person] == possible[person]).all()
+
+
+def test_sets_that_become_the_same_explain_a_proof_together(in_process):
+    """Of persons 1 and 4 all is known. Without person 1 sets 3 and 5 are the same people, and the
+    range is that of set 5: two of 0, 2 and 5 are of group 0.
+    """
+    members = np.array(
+        [
+            [1, 0, 0, 1, 0, 1, 1], [0, 1, 1, 1, 1, 0, 1], [1, 0, 0, 1, 1, 1, 0],
+            [1, 0, 1, 0, 1, 0, 1], [0, 1, 1, 0, 0, 0, 1], [1, 0, 1, 1, 1, 1, 1],
+        ],
+        bool,
+    )  # fmt: skip
+    low = [[3, 1], [0, 0], [1, 3], [1, 1], [2, 2], [2, 0], [2, 3]]
+    high = [[3, 1], [0, 2], [1, 3], [4, 3], [2, 2], [2, 2], [2, 3]]
+    assert explain_proof(Facts.from_counts(members, low, high), 3) == (0, 5)
 
 
 @given(problems())
