@@ -293,7 +293,7 @@ def compare(
         first.select(where or []), second.select(where or []), by or second.rank_by,
         read_pairs(pair or []),
     )  # fmt: skip
-    warn_unshown([old, new])
+    warn_unshown({run.path: run.unshown_seeds for run in (first, second)})
     if chosen_form is Form.JSON:
         _write(_json([contrast_data(each) for each in contrasts]), output)
         return

@@ -359,8 +359,9 @@ def export(
     from fpbench.cli.screen.runs import warn_unshown
     from fpbench.store.export import choose_format, export_rows
 
-    export_rows(load(run).results(), choose_format(output, format), output, long=long)
-    warn_unshown([run])
+    snapshot = load(run).read()
+    export_rows(snapshot.results, choose_format(output, format), output, long=long)
+    warn_unshown({run: snapshot.unshown_seeds})
 
 
 app.command(cls=Command)(assess_cli.assess)
@@ -449,7 +450,7 @@ def merge(
     from fpbench.store import merging
 
     boards.show_merged(merging.merge(runs, out), len(runs))
-    boards.warn_unshown(runs)
+    boards.warn_unshown(boards.read_unshown(runs))
 
 
 @app.command(cls=Command)
@@ -467,7 +468,7 @@ def diff(
 
     difference = differences.diff(one, other, most=most)
     boards.show_page(difference)
-    boards.warn_unshown([one, other])
+    boards.warn_unshown(boards.read_unshown([one, other]))
     if difference:
         raise typer.Exit(1)
 

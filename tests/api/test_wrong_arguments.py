@@ -116,6 +116,7 @@ METHODS = {
     "FairnessReport.from_parquet": {"file": "r.parquet"},
     "FairnessReport.from_frame": {"frame": None}, "FairnessReport.from_predictions": {
         "X": X, "predictions": PREDICTIONS, "groups": GROUPS, "by": ["job"], "labels": GROUPS},
+    "FairnessReport.with_people": {"X": X, "predictions": PREDICTIONS},
     "FairnessReport.protect": {}, "FairnessReport.take": {"which": [True]},
     "FairnessReport.to_csv": {"file": "r.csv"}, "FairnessReport.to_html": {"file": "r.html"},
     "FairnessReport.to_json": {"file": "r.json"}, "FairnessReport.to_parquet": {

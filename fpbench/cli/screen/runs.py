@@ -64,13 +64,20 @@ def show_merged(merged: Merged, runs: int) -> None:
     show_line(f"run directory: {merged.path}")
 
 
-def warn_unshown(runs: Iterable[Path]) -> None:
-    """Say which runs hold results that are left out: their latest session planned fewer seeds."""
+def read_unshown(runs: Iterable[Path]) -> dict[Path, tuple[int, ...]]:
+    """The seeds of each run that `warn_unshown` asks for."""
     from fpbench.store.store import Store
 
+    unshown = {}
     for run in runs:
         with Store(run) as store:
-            seeds = store.unshown_seeds
+            unshown[run] = store.unshown_seeds
+    return unshown
+
+
+def warn_unshown(unshown: Mapping[Path, tuple[int, ...]]) -> None:
+    """Say which runs hold results that are left out: their latest session planned fewer seeds."""
+    for run, seeds in unshown.items():
         if seeds:
             few = ", ".join(map(str, seeds[:5])) + (", ..." if len(seeds) > 5 else "")
             console.warn([

@@ -65,8 +65,11 @@ OF_MODEL = {"model_epsilon": 0.5, "model_delta": 1e-6, "model_neighbours": "repl
 
 def test_what_every_cell_has_is_there():
     for claim in (None, Claim(None, "x"), Claim(RateConstraint(), "x")):
-        # Times and second thoughts are measured by the step that corrects; the plan knows the rest.
-        elsewhere = {"correct_seconds", "reconsidered_accuracy", "portable"}
+        # Times and second thoughts are measured by the step that corrects; the plan knows the rest,
+        # and an attack without the model is one of `fpbench.attack`.
+        elsewhere = {
+            "correct_seconds", "reconsidered_accuracy", "portable", "without_model_accuracy"
+        }  # fmt: skip
         private = {*OF_CLAIM, *OF_MODEL, "dp_limit"} - {"model_epsilon"}
         known = {
             "disclosure_bits",
