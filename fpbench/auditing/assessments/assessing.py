@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fpbench.auditing.assessments.assessment import Assessment, ReportAlone
 from fpbench.auditing.assessments.attack import Allowed, Reader, attack
-from fpbench.auditing.assessments.known_people import code_groups, learn_beliefs
+from fpbench.auditing.assessments.known_people import code_groups, learn_beliefs, mark_positive
 from fpbench.auditing.assessments.least_change import ChangeSearch, Progress, find_least_change
 from fpbench.auditing.assessments.report_series import ReadReports, ReportSeries
 from fpbench.auditing.assessments.riskiest_cells import find_riskiest
@@ -55,6 +55,7 @@ def assess(
     beliefs: ArrayLike | None = None,
     known: DataFrame | None = None,
     *,
+    positive: Any = None,
     max_leak: float = 0.01,
     max_proven: int = 0,
     search: bool = False,
@@ -76,7 +77,7 @@ def assess(
     X
         n rows, the people of the report; of several, everybody who is in any.
     predictions, labels
-        (n,) in {0, 1}; labels are needed by metrics that look at them. Predictions of R reports
+        (n,) of two values; labels are needed by metrics that look at them. Predictions of R reports
         may be (n, R), missing (NaN) where a person is not in that report; so may those of a model
         that was trained again. Beliefs see the first that each person has.
     groups
@@ -89,6 +90,9 @@ def assess(
         Other people whose groups the adversary knows: a frame with the columns of X, and `group`,
         `prediction` and, if labels are given, `label`. The adversary `a2` (boosted trees) is
         trained on 70 % of them and calibrated on the others.
+    positive
+        The value of predictions and labels, of `known` people too, that counts as 1; needed if
+        they are not 0 and 1 or truth values.
     max_leak, max_proven
         What may be given away: leak as a share, and number of people proven.
     search
@@ -114,9 +118,13 @@ def assess(
     deadline = _find_deadline(seconds)
     check_people(X)
     check_same_rows(X=X, predictions=predictions, labels=labels, groups=groups, beliefs=beliefs)
-    series = ReportSeries.of(report, predictions, len(X))
+    series = ReportSeries.of(report, predictions, len(X), positive)
     if groups is not None:
         series.check_groups(groups)
+    if labels is not None:
+        labels = check_bits(labels, len(X), "labels", positive, nameable=True)
+    if positive is not None and known is not None:
+        known = mark_positive(known, positive)
     return assess_series(
         series, series.read(X, labels), X, labels, groups, beliefs, known, max_leak=max_leak,
         max_proven=max_proven, search=search, seconds=deadline - time.perf_counter(), error=error,

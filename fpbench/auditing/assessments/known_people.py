@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.auditing.fairness_reports.slices import Codes, check_bits, name_values
+from fpbench.base.arrays import check_binary
 from fpbench.base.errors import DataError, InputError, suggest_name
 from fpbench.base.threads import use_one_thread
 from fpbench.components.beliefs import Beliefs
@@ -85,6 +86,17 @@ def learn_beliefs(
     held_out = sensitive[guess.held_out]
     _check_two_groups(held_out, f"the {len(held_out)} known people on whom beliefs are calibrated")
     return calibrate_beliefs(guess.beliefs, guess.held_out_beliefs, held_out)[0]
+
+
+def mark_positive(known: Any, positive: Any) -> Any:
+    """The known people with predictions and labels of 0 and 1, the latter where one is positive."""
+    if not hasattr(known, "assign"):  # which `learn_beliefs` refuses
+        return known
+    return known.assign(**{
+        name: check_binary(f"known people: {name}", known[name], positive)
+        for name in ("prediction", "label")
+        if name in known
+    })  # fmt: skip
 
 
 def _check_two_groups(codes: NDArray[np.intp], whom: str) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
 from fpbench.auditing.fairness_reports.report_facts import find_facts_and_rows
 from fpbench.auditing.fairness_reports.slices import Codes, check_bits, name_values
+from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.claims.combined_facts import join_reports
 from fpbench.claims.set_counts import ContradictionError, Facts
@@ -49,8 +50,9 @@ class ReportSeries:
         reports: FairnessReport | Sequence[FairnessReport] | Mapping[str, FairnessReport],
         predictions: ArrayLike,
         people: int,
+        positive: Any = None,
     ) -> ReportSeries:
-        """Reports and predictions as `fpbench.assess` takes them.
+        """Reports, predictions and the positive one of these as `fpbench.assess` takes them.
 
         Raises InputError if one is no report, groups differ, or predictions are none of these
         people.
@@ -58,7 +60,7 @@ class ReportSeries:
         if isinstance(reports, FairnessReport):
             return cls(
                 ("the report",), (reports,),
-                check_bits(predictions, people, "predictions")[:, None],
+                check_bits(predictions, people, "predictions", positive, nameable=True)[:, None],
             )  # fmt: skip
         named = _name_reports(reports)
         first = next(iter(named))
@@ -73,7 +75,7 @@ class ReportSeries:
                     f"{name} is by the groups {', '.join(report.groups)}, and {first} by "
                     f"{', '.join(named[first].groups)}: read both with the same `groups`"
                 )
-        codes = _read_predictions(predictions, people, tuple(named))
+        codes = _read_predictions(predictions, people, tuple(named), positive)
         return cls(tuple(named), tuple(named.values()), codes)
 
     @property
@@ -165,7 +167,9 @@ def _name_reports(reports: Any) -> dict[str, Any]:
     return named
 
 
-def _read_predictions(predictions: ArrayLike, people: int, names: tuple[str, ...]) -> Codes:
+def _read_predictions(
+    predictions: ArrayLike, people: int, names: tuple[str, ...], positive: Any
+) -> Codes:
     """(n, R) predictions; -1 where there is none."""
     import pandas as pd
 
@@ -177,7 +181,7 @@ def _read_predictions(predictions: ArrayLike, people: int, names: tuple[str, ...
             f"or ({people}, {count}), missing where a person is not in a report; not "
             f"{np.shape(predictions)}"
         )
-    columns = list(_read_columns(frame, names))
+    columns = list(_read_columns(frame, names, positive))
     codes = np.stack(columns * (count // len(columns)), axis=1)
     if (nowhere := (codes < 0).all(axis=1)).any():
         row = int(np.flatnonzero(nowhere)[0])
@@ -188,13 +192,15 @@ def _read_predictions(predictions: ArrayLike, people: int, names: tuple[str, ...
     return codes
 
 
-def _read_columns(frame: DataFrame, names: tuple[str, ...]) -> Iterator[Codes]:
+def _read_columns(frame: DataFrame, names: tuple[str, ...], positive: Any) -> Iterator[Codes]:
     for place, name in enumerate(names[: frame.shape[1]]):
         column = frame.iloc[:, place]
         codes = np.full(len(column), -1, np.int64)
         here = column.notna().to_numpy()
         rows = np.flatnonzero(here)
         bits = column[here].to_numpy()
+        if positive is not None and len(bits):
+            bits = check_binary(f"predictions of {name}", bits, positive)
         wrong = ~np.isin(bits, (0, 1))
         if wrong.any():
             whose = f"of {name}" if frame.shape[1] > 1 else ""

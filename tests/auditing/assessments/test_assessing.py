@@ -253,6 +253,27 @@ def test_known_people_make_the_adversary_stronger():
         assess(report, X, predictions, beliefs=learnt.prior, known=known)
 
 
+def test_predictions_and_labels_may_be_of_any_two_values():
+    """Of one report and of two, where a person may be missing in one, and of known people."""
+    X, predictions, groups = make_people()
+    labels = 1 - predictions
+    names = np.array(["no", "yes"], object)
+    report = make_report(X, predictions, groups)
+    known = X.assign(group=groups, prediction=predictions, label=labels)
+    named = known.assign(prediction=names[predictions], label=names[labels])
+    right = assess(report, X, predictions, labels, groups, known=known)
+    told = assess(report, X, names[predictions], names[labels], groups, known=named, positive="yes")
+    assert (told.posterior == right.posterior).all() and told.leak == right.leak
+    two = pd.DataFrame({"a": names[predictions], "b": names[predictions]})
+    several = assess([report, report], X, two, positive="yes")
+    assert (several.posterior == assess([report, report], X, predictions).posterior).all()
+    with pytest.raises(InputError, match="which counts as 1, positive='no' or positive='yes'"):
+        assess(report, X, names[predictions])
+    with pytest.raises(InputError, match="known people: label: must have two values"):
+        assess(report, X, predictions, labels, groups, positive=1,
+               known=known.assign(label=range(len(known))))  # fmt: skip
+
+
 def test_labels_are_seen_if_they_are_given():
     X, predictions, groups = make_people()
     others, theirs, names = make_people(600, seed=1)
