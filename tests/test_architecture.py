@@ -146,6 +146,7 @@ def test_a_name_that_moved_into_a_room_tells_where_it_is():
             getattr(fpbench, old)
 
 
+@pytest.mark.slow
 def test_only_the_console_prints_and_only_the_command_line_exits():
     for path in MODULES:
         calls = {ast.unparse(n.func) for n in ast.walk(ast.parse(path.read_text()))
@@ -258,6 +259,7 @@ def test_no_pickle_is_ever_read_from_disk(path):
         assert not shell or name == "get_completion_script", name  # which shell it is for
 
 
+@pytest.mark.slow
 def test_nothing_is_unpickled_while_a_run_is_made_and_read(tmp_path):
     """Python itself tells when a pickle names something; a run directory makes it say nothing."""
     matrix = tmp_path / "m.toml"
@@ -319,6 +321,7 @@ def test_no_room_is_called_nearly_like_another():
     assert not alike
 
 
+@pytest.mark.slow
 def test_a_wrong_value_is_shown_by_one_function():
     """`not {value!r}` would show np.int64(474), and a frame on ten lines; `show_value` does not."""
     raw = []

@@ -92,6 +92,7 @@ def test_a_pipeline_of_words_gaps_and_dates_is_attacked(world):
     assert "<table>" in result._repr_html_()
 
 
+@pytest.mark.slow
 def test_a_model_that_tells_the_group_is_found_out(world):
     _, X, y, sex = world
     told = np.where(sex == "m", "yes", "no")

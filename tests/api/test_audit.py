@@ -181,6 +181,7 @@ def test_the_same_seed_says_the_same():
     assert (first.values != other.values).any()
 
 
+@pytest.mark.slow
 def test_a_curator_on_another_machine(tmp_path):
     """What it is sent has no groups in it, and what it answers is all that is known."""
     options, X = write_people(tmp_path, 200), np.arange(200)[:, None] % 5

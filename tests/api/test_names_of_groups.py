@@ -118,6 +118,7 @@ MEASURES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
 def test_labels_of_any_two_values_are_counted_alike(measure):
     expected = str(measure(SAID, TRUE, {}))

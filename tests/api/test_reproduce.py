@@ -380,6 +380,7 @@ def test_the_command(file, tmp_path, monkeypatch):
     assert out.stderr.startswith("error: no study 'ferry-fig22'")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["run", "reproduce"])
 def test_strictly_a_deviation_is_an_exit_code(file, tmp_path, command):
     """Half of the coins are wrong, so not everybody is guessed."""

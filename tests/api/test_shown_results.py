@@ -40,6 +40,7 @@ def people():
     return X, (X["hours"] > 0.5).to_numpy().astype(int), sex
 
 
+@pytest.mark.slow
 def test_a_run_writes_what_the_commands_write(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run.report() == run.path / "report.html"
@@ -133,6 +134,7 @@ def test_audits_reports_and_assessments_show_themselves(people):
         assert "<table" in one._repr_html_()
 
 
+@pytest.mark.slow
 def test_an_attack_draws_everybodys_risk_and_what_gives_groups_away(people, tmp_path, monkeypatch):
     X, predictions, sex = people
     attacked = fpbench.attack(predictions, X, predictions, sex, seeds=1)

@@ -76,6 +76,7 @@ def arguments(tmp_path_factory):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.filterwarnings("ignore")
 def test_a_wrong_argument_is_named(arguments, name, tmp_path, monkeypatch):

@@ -227,6 +227,7 @@ def test_a_name_with_a_zero_byte_is_no_output():
         check_output(Path("a\0b"))
 
 
+@pytest.mark.slow
 def test_nobody_opens_files_in_another_way():
     found = {}
     for path in MODULES:

@@ -60,6 +60,7 @@ class Reader(HTMLParser):
 KNOWN = {"table", "caption", "strong", "br", "thead", "tr", "th", "tbody", "td", "ul", "li"}
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_html_shows_words_and_obeys_none(text):
     for word in (text, EVIL, EVIL + text):

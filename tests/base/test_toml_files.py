@@ -131,6 +131,7 @@ for file in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_no_file_takes_much_time_or_memory(tmp_path):
     """Of the processor, that is: how long it takes is the machine's affair."""
     files = [tmp_path / f"{i}.toml" for i in range(len(HOSTILE))]

@@ -63,6 +63,7 @@ def package(tmp_path, monkeypatch):
     trust._accepted.cache_clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "requires", [["scikit-learn>=1.6"], ["scikit_learn; extra == 'sklearn'"], ["Scikit.Learn"]]
 )
@@ -148,6 +149,7 @@ def site(tmp_path, monkeypatch):
 EVIL = "open('ran', 'w')\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["tests", "folktables", "sklearn", "deep.inside"])
 @pytest.mark.parametrize("form", ["source", "bytecode", "zip", "namespace"])
 def test_what_lies_beside_the_matrix_has_no_trusted_name(site, beside, monkeypatch, package, form):
@@ -272,6 +274,7 @@ def test_what_an_installed_finder_maps_may_be_named(site, tmp_path, monkeypatch)
         del sys.modules["__editable___mapped_finder"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "start", [["-m", "fpbench"], ["-c", "from fpbench.cli.main import main; main()"]]
 )

@@ -675,6 +675,7 @@ class TestAdult:
         view, truth = adult
         return np.mean(guess_of(kind(**given), view, 3).values == truth)
 
+    @pytest.mark.slow
     def test_how_strong_they_are(self, adult):
         forest = self.accuracy(adult, A2Ferry)
         ordinal = self.accuracy(adult, A2Ferry, encoding="ordinal")
@@ -686,6 +687,7 @@ class TestAdult:
         # The authors' script prints .7655 for its own split.
         assert ordinal == pytest.approx(0.7655, abs=0.015)
 
+    @pytest.mark.slow
     def test_tuning_does_no_harm(self, adult):
         given = {"family": "decision-tree", "class_weight": "none"}
         assert self.accuracy(adult, trials=8, **given) > self.accuracy(adult, **given) - 0.005

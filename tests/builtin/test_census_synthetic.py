@@ -37,6 +37,7 @@ def _head(table: Table, rows: int) -> Table:
     )
 
 
+@pytest.mark.slow
 @LAWS
 @given(**PARAMETERS)
 def test_a_seed_makes_one_table(groups: int, dependence: float, seed: int) -> None:

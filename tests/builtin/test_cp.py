@@ -163,6 +163,7 @@ def small_problems(draw) -> Problem:
     return Problem(guess, groups, column(bits), column(bits), known, weights)
 
 
+@pytest.mark.slow
 @needs_engine
 @settings(deadline=None, max_examples=80)
 @given(small_problems())

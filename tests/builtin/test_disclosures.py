@@ -346,6 +346,7 @@ def test_wrong_noise_is_refused(wrong):
         Noisy(**{"epsilon": 1.0, "mechanism": Laplace(), **wrong})
 
 
+@pytest.mark.slow
 def test_runs_say_whether_estimates_and_noise_were_right(toys, tmp_path):
     laplace = {"use": "laplace"}
     matrix = {

@@ -324,6 +324,7 @@ def test_refused_at_plan_time_with_the_place_in_the_file(toys, tmp_path):
         fpbench.run(matrix, out=tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_run_says_what_was_released_and_whether_it_is_true(toys, tmp_path):
     pafer = {"use": "pafer", "mechanism": {"use": "laplace"}, "resamples": 50}
     matrix = {

@@ -62,6 +62,7 @@ class LooksAtData(PrivateTree):
         return Greedy(**{name: getattr(self, name) for name in type(self).model_fields})
 
 
+@pytest.mark.slow
 def test_half_the_noise_is_caught(people):
     tree = {"max_depth": 1, "leaf_share": 0.9}
     bad = [audit(HalfTheNoise(epsilon=1.0, **tree), people, s, runs=1500) for s in range(3)]
@@ -76,6 +77,7 @@ def test_a_split_that_looks_at_data_is_caught(people):
     assert sum(measures["epsilon_claim_holds"] == 0 for measures in bad) >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("learner", "options"),
     [
@@ -93,6 +95,7 @@ def test_honest_trees_are_not_accused(learner, options, people):
     assert {measures["epsilon_neighbours"] for measures in audits} == {"add-remove"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("learner", "options"),
     [

@@ -50,6 +50,7 @@ def drawn(name, teachers, penalty):
     return fpbench.excessive_risk(model, train, test, repetitions=2_000, rng=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_bounds_hold_on_every_data_set(name):
     for setting in SETTINGS:

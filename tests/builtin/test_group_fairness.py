@@ -46,6 +46,7 @@ def crowds(draw, everywhere=False):
     return sample(*zip(*people, strict=True), [f"g{code}" for code in range(k)])
 
 
+@pytest.mark.slow
 @settings(max_examples=20)  # fairlearn takes a tenth of a second for each
 @given(crowds(everywhere=True))
 def test_rates_gaps_and_ratios_are_fairlearns(people):
@@ -159,6 +160,7 @@ def test_resampling_counts_is_resampling_people():
         assert ours[f"{name}_interval_high"] == pytest.approx(high, abs=0.15 * spread)
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_population_as_often_as_they_say():
     rng = np.random.default_rng(1)
     truth = {"selection_rate_a": 0.5, "selection_rate_b": 0.3, "independence_gap": 0.2,

@@ -123,6 +123,7 @@ def check_answer(answer, least, instance):
 
 
 class TestAgreement:
+    @pytest.mark.slow
     @pytest.mark.parametrize("model", MODELS)
     @settings(max_examples=60, deadline=None)
     @given(data=st.data())
@@ -131,6 +132,7 @@ class TestAgreement:
         correction = IP(model=model).correct(instance)
         check_answer(correction, oracles.brute_force(instance), instance)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("model", MODELS)
     @settings(max_examples=60, deadline=None)
     @given(data=st.data())
@@ -139,6 +141,7 @@ class TestAgreement:
         correction = IP(model=model).correct(instance)
         check_answer(correction, oracles.brute_force(instance), instance)
 
+    @pytest.mark.slow
     @settings(max_examples=100, deadline=None)
     @given(instance=problems(most=60, groups=4))
     def test_with_the_exact_solver(self, instance):
@@ -521,6 +524,7 @@ class TestSolvers:
         with pytest.raises(FpbenchError, match=r"needs pyomo: pip install 'fpbench-toolkit\[ip\]'"):
             IP().correct(problem())
 
+    @pytest.mark.slow
     def test_docplex_may_be_imported_first(self):
         """Pyomo looks into a docplex that is there already, before it is itself complete."""
         pytest.importorskip("docplex")

@@ -144,6 +144,7 @@ def test_a_reduction_needs_weights_of_people(kind):
     assert Plain(base=base).base == base
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ALL)
 def test_the_seed_decides_and_a_pickled_model_says_the_same(kind, make_people):
     sample, learner = make_people(300), kind(base_parameters={"max_depth": 3})

@@ -72,6 +72,7 @@ OVERFIT = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:lbfgs failed to converge")
 @pytest.mark.parametrize("learner", OVERFIT, ids=["deep tree", "network"])
 def test_it_finds_most_members_of_a_model_that_memorises(learner):
@@ -116,6 +117,7 @@ def test_models_without_probabilities_are_attacked_by_their_answers():
     assert audit(deep, split)["membership_auc"] > 0.75
 
 
+@pytest.mark.slow
 def test_the_twin_is_attacked_together_with_the_fair_model():
     fair = ExponentiatedGradient(base_parameters={"max_depth": 6}, max_iter=2)
     twin = fair.twin()

@@ -58,6 +58,7 @@ def test_a_file_is_the_same_table_as_its_frame(file: Path) -> None:
     assert list(table.features["code"].cat.categories)[:2] == ["00", "01"]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(

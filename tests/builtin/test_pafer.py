@@ -396,6 +396,7 @@ COVERED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", COVERED)
 def test_intervals_cover_the_population(setting):
     rates, shares, n, epsilon, given = COVERED[setting]
@@ -416,6 +417,7 @@ def test_intervals_cover_the_population(setting):
     assert inside / runs >= 0.92
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [{}, {"mode": "reference"}], ids=["partition", "reference"])
 @pytest.mark.parametrize("rates", [([0.6, 0.4], [0.3, 0.25]), ([0.5, 0.5], [0.2, 0.2])])
 def test_intervals_of_equalized_odds_cover_the_smaller_of_two_ratios(rates, given):
@@ -593,6 +595,7 @@ def compas_home():
     return home
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ERRORS)
 def test_the_reference_mode_makes_the_errors_of_the_notes(adult_home, epsilon):
     model, sample = adult(adult_home)

@@ -287,6 +287,7 @@ def test_what_is_released_has_the_epsilon_that_it_says(variant):
     assert 0.55 < attack(coefficients, variant=variant, **CHOSEN) <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chosen", "least"),
     [({}, 0.2), ({"repair": "trim"}, 0.2), ({"variant": "pflr*"}, 0.3), ({"fairness": 0.0}, 0.5)],

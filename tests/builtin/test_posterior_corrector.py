@@ -130,6 +130,7 @@ def correct(problem: Problem):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(problems())
 def test_small_problems_equal_all_vectors(problem):

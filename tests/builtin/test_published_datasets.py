@@ -54,6 +54,7 @@ def test_data_sets_with_an_original_are_found() -> None:
     }
 
 
+@pytest.mark.slow
 @PUBLISHED
 def test_what_is_said_of_the_original_is_true(cls: type[Dataset]) -> None:
     table, about = _real(cls()), cls.about
@@ -283,6 +284,7 @@ def test_openml_makes_the_known_original(tmp_path: Path, monkeypatch: pytest.Mon
     assert CreditCard().fetch(DataHome((tmp_path,))) == [path]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -329,6 +331,7 @@ def _named() -> bytes:
     return text.getvalue().encode()
 
 
+@pytest.mark.slow
 def test_what_names_people_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = _named()
     monkeypatch.setattr("fpbench.data.data_files._get", lambda url: content)
@@ -341,6 +344,7 @@ def test_what_names_people_is_not_written(tmp_path: Path, monkeypatch: pytest.Mo
     assert Compas().fetch(DataHome((tmp_path,))) == [path]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "says"),
     [

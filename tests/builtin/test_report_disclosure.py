@@ -195,6 +195,7 @@ def test_what_else_is_known_counts_with_the_report(tmp_path):
     assert (rows.people_proven[["report order=1", "report order=2"]] >= 0.299).all()
 
 
+@pytest.mark.slow
 def test_facts_pass_isolation_as_they_are(tmp_path):
     """With limits each component has a process of its own, and facts travel as plain arrays."""
     limits = "[limits]\ntimeout = 300\n"
@@ -213,6 +214,7 @@ def test_correctors_that_cannot_read_counts_are_skipped_with_the_reason(tmp_path
     assert "cannot express the constraint 'counts'" in rows.reason["report order=1"]
 
 
+@pytest.mark.slow
 def test_the_sex_of_most_people_of_adult_is_proven(tmp_path, adult_home):
     """Two-way slices whose cells have at least 10 people of each prediction."""
     matrix = tmp_path / "adult.toml"

@@ -43,6 +43,7 @@ def disclose(people, model, **changes):
 FOREST = {"use": "plain", "base": "random-forest", "base_parameters": {"bootstrap": False}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("base", [{"use": "plain"}, {"use": "decision-tree"}, FOREST])
 def test_a_published_model_proves_groups_rightly(base, k):

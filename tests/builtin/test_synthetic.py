@@ -127,6 +127,7 @@ def test_choices_of_pairs_have_their_epsilon():
     assert first[0, 1] / first[0, 2] == pytest.approx(math.e, rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("real", "caught"), [(1.0, False), (64.0, True)])
 def test_an_attack_does_not_refute_the_guarantee(real, caught):
     """Counts of the canary's cells, with it and without it; 64 times the rho is caught."""

@@ -274,6 +274,7 @@ def test_a_group_that_is_not_there_is_bad_input(toys, tmp_path, wrong, message):
     assert all(cell.bad_input for cell in run.finished)
 
 
+@pytest.mark.slow
 def test_a_total_helps_a_corrector_that_knows_individuals(toys, tmp_path):
     if not (importlib.util.find_spec("pyomo") and importlib.util.find_spec("highspy")):
         pytest.skip("needs pyomo and highspy: pip install 'fpbench-toolkit[ip]'")

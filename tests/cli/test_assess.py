@@ -85,6 +85,7 @@ def test_the_record_says_all_that_matters(work, command):
     assert json.loads(piped.stdout)["passes"] is True
 
 
+@pytest.mark.slow
 def test_a_change_that_passes_is_written_and_passes(work, command):
     people = (*COLUMNS, "--people", "people.csv")
     options = ("--protected", "mild.csv", "--json", "out.json", "--seconds", 600)
@@ -101,6 +102,7 @@ def test_a_change_that_passes_is_written_and_passes(work, command):
     assert again["measures"]["proven"] == 0
 
 
+@pytest.mark.slow
 def test_reports_and_people_may_be_in_other_formats(work, command):
     pytest.importorskip("pyarrow")
     frame = pd.read_csv(work / "much.csv", dtype=str, keep_default_na=False)
@@ -297,6 +299,7 @@ def test_metrics_may_have_the_names_of_the_field(work, command):
         "(leave out rows of other metrics; what they tell is not assessed)")  # fmt: skip
 
 
+@pytest.mark.slow
 def test_labels_and_predictions_may_be_any_two_values(work, command):
     labels = np.arange(240) % 2
     for name in ("people", "known"):
@@ -369,6 +372,7 @@ def test_a_tab_completes_columns_of_the_people(work, command):
     assert command(**environment, _FPBENCH_COMPLETE="complete_bash").stdout.split() == []
 
 
+@pytest.mark.slow
 def test_what_the_page_tells_to_type_does_what_it_says(tmp_path, command, monkeypatch):
     """Its Python runs in `test_docs.py`."""
     monkeypatch.chdir(tmp_path / "work")

@@ -44,6 +44,7 @@ def toy_matrix(toys, tmp_path):
     return write
 
 
+@pytest.mark.slow
 def test_seeds_that_are_not_shown_are_told_wherever_rows_are_read(command, toy_matrix):
     matrix = toy_matrix()
     fine(command("-q", "run", matrix, "--out", "some"))
@@ -101,6 +102,7 @@ def test_a_plan_says_what_would_run(command, toy_matrix):
     assert "about 0 s of work left" in after
 
 
+@pytest.mark.slow
 def test_a_plan_says_what_is_skipped_and_why(command, toy_matrix):
     matrix = toy_matrix(TOY.replace('use = "flock"', 'use = "flock"\ngroups = 3'))
     shown = fine(command("plan", matrix)).stdout
@@ -172,6 +174,7 @@ def test_data_that_a_component_refuses_is_exit_code_two_and_nothing_is_lost(comm
     assert [row["status"] for row in rows].count("done") == 4
 
 
+@pytest.mark.slow
 def test_bad_input_is_one_line_and_runs_nothing(command, toy_matrix, toy_trace, tmp_path):
     cases = {
         TOY.replace("seeds", "seed"): "toy.toml: unknown key 'seed'; did you mean 'seeds'?",
@@ -224,6 +227,7 @@ def test_a_fact_of_a_group_that_is_not_there_is_bad_input(command, toy_matrix):
     assert "failed: disclose oracle: no group 'g7'; did you mean" in done.stdout
 
 
+@pytest.mark.slow
 def test_bad_options(command, toy_matrix):
     matrix = toy_matrix()
     bad(command("run", matrix, "--jobs", "0"), "jobs must be 1 or more, not 0")
@@ -327,6 +331,7 @@ def test_versions_and_help(command):
     assert "Usage" in bare.stdout + bare.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("new_interpreters")
 def test_the_quickstart_shows_the_leak(command, tmp_path):
     """The README's main job: strong guesses beat the paper's, and a claim adds to one of them."""
@@ -375,6 +380,7 @@ def test_a_data_file_with_a_missing_column_is_bad_input(command, tmp_path):
     assert "fpbench data verify adult" in done.stdout
 
 
+@pytest.mark.slow
 def test_other_data_makes_other_cells_and_a_warning(command, adult_home, tmp_path):
     data = tmp_path / "data"
     data.mkdir()
@@ -434,6 +440,7 @@ def test_places_that_cannot_be_used_are_one_clear_error(command, toy_matrix, tmp
     bad(command("run", matrix, "--out", "taken"), "environment.json", "directory")
 
 
+@pytest.mark.slow
 def test_a_terminal_that_lacks_letters_still_shows_the_rest(command, toy_matrix):
     fine(command("run", toy_matrix(), PYTHONIOENCODING="ascii"))
 

@@ -112,6 +112,7 @@ def smallest_tolerance(problem: Problem) -> Fraction | None:
     return min(found, default=None)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(problems())
 def test_relaxing_finds_the_smallest_tolerance_that_some_satisfy(problem):

@@ -75,6 +75,7 @@ def problems(draw):
     return rng.dirichlet(np.ones(k), n), problem
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80)
 @given(problems())
 def test_few_people_are_exact_whatever_is_known(drawn):
@@ -104,6 +105,7 @@ def draw_many(seed, *others, n=19):
     return prior, Problem(truth, 2, predictions, np.zeros(n, int), constraints)
 
 
+@pytest.mark.slow
 def test_many_people_are_near_all_vectors_and_nearer_with_all_counts_at_once():
     def share(truth):
         return ShareBounds(1, *([Fraction(int(truth.sum()), len(truth))] * 2))
@@ -126,6 +128,7 @@ def test_many_people_are_near_all_vectors_and_nearer_with_all_counts_at_once():
     assert np.mean(errors) < np.mean(apart)  # the share is worth something, and is used
 
 
+@pytest.mark.slow
 def test_what_is_no_count_conditions_what_the_counts_leave():
     """A claim of rates brings beliefs nearer to those of all vectors than the facts alone do."""
 

@@ -293,6 +293,7 @@ def split(edges, form, metric="statistical-parity"):
             for low, high in pairwise(edges)]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("k", "n", "form", "edges", "slack"),
     [
@@ -322,6 +323,7 @@ def test_beliefs_given_what_may_be_claimed_average_to_the_prior(k, n, form, edge
     assert np.abs(mean / total - beliefs).mean() * n <= slack + 1e-5
 
 
+@pytest.mark.slow
 def test_beliefs_given_a_claim_are_calibrated():
     """Truths drawn from the beliefs, and what is then claimed: as many are right as expected."""
     n, k, right, expected, better = 300, 3, [], [], 0.0
@@ -360,6 +362,7 @@ LARGE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", LARGE)
 def test_names_and_order_do_not_matter(known):
     beliefs, said, labels, _ = large()

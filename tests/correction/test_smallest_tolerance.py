@@ -54,6 +54,7 @@ def by_brute_force(problem: Problem) -> Correction:
     return Correction(allowed[0], SolverStatus.OPTIMAL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("metric", METRICS)
 def test_the_smallest_tolerance_is_found_exactly(metric, form):

@@ -157,6 +157,7 @@ def test_what_the_user_declares_comes_before_what_we_do():
         fpbench.component("dataset", "adult", domain={"aeg": [0, 50]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["adult", "bank", "compas", "credit-card", "german", "parkinsons"])
 def test_everything_that_is_in_published_data_is_declared(name):
     if (missing := fpbench.component("dataset", name).absent(DataHome.default())) is not None:

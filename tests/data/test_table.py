@@ -23,6 +23,7 @@ exec(MAKE, _made)
 make = _made["make"]
 
 
+@pytest.mark.slow
 def test_the_digest_is_the_same_in_every_process() -> None:
     assert make().digest() == make().digest()
     script = MAKE + "print(make().digest())"

@@ -64,6 +64,7 @@ def test_every_block_says_what_it_is():
 # Python.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", sorted(set(having("python")) - set(ELSEWHERE)))
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -41,6 +41,7 @@ def test_a_notebook_is_kept_without_results_and_explains_each_cell(path):
             assert (cell["outputs"], cell["execution_count"]) == ([], None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(path, tmp_path, monkeypatch):
     for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR"):

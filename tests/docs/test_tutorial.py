@@ -83,6 +83,7 @@ def test_what_only_extras_bring_is_known():
     assert "fpbench-toolkit[cp,ip,search,dask,acs,parquet,serve,report,figures]" in extras["all"]
 
 
+@pytest.mark.slow
 def test_without_extras_is_without_extras(place):
     said = run(place / "venv/bin/fpbench", "doctor", cwd=place / "work")
     for extra in ("cp", "ip", "search", "dask", "parquet", "serve", "report", "figures"):
@@ -106,6 +107,7 @@ def compare(shown, said):
             assert line in lines, f"not said: {line}\n{said}"
 
 
+@pytest.mark.slow
 def test_every_block_in_its_order(place):
     work = place / "work"
     found = blocks(PAGE)

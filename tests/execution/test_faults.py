@@ -39,6 +39,7 @@ def timeless(run):
     return [{name: v for name, v in row.items() if name not in TIMES} for row in run.rows()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("engine", "jobs"), ENGINES)
 def test_every_fault_fails_alone_with_its_reason(tmp_path, engine, jobs):
     """And the same on every engine."""
@@ -80,6 +81,7 @@ def test_limits_change_no_result_and_no_cell(tmp_path):
     assert again.finished == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("engine", "jobs"), ENGINES[:2])
 def test_what_cannot_be_kept_fails_alone(tmp_path, engine, jobs):
     """A row that would say another thing of itself, or more than a store can hold."""
@@ -103,6 +105,7 @@ def test_what_cannot_be_kept_fails_alone(tmp_path, engine, jobs):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["loky", "dask"])
 def test_an_interruption_that_is_no_users_fails_alone(tmp_path, engine):
     if engine == "dask":
@@ -122,6 +125,7 @@ def test_what_is_no_exception_fails_alone(tmp_path, jobs):
     assert [row["reason"] for row in rows] == [None, "correct trouble: GeneratorExit"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_step_that_failed_is_tried_again(tmp_path, jobs):
     def attempt(name, retries):
@@ -142,6 +146,7 @@ def test_bad_input_is_not_tried_again(tmp_path, toy_trace):
     assert toy_trace().count("train 0") == 4
 
 
+@pytest.mark.slow
 def test_who_kills_its_worker_is_found_and_fails_alone(tmp_path):
     """Without limits it runs in the worker itself, beside others."""
     matrix = MATRIX | {"learner": [{"use": "deadly"}, {"use": "parrot"}], "seeds": 2}
@@ -254,6 +259,7 @@ class Command:
         return found - {self.process.pid}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [["--jobs", "1"], ["--jobs", "2"], ["--engine", "dask"]])
 def test_an_interrupted_command_finishes_what_runs(tmp_path, options):
     if "dask" in options:
@@ -279,6 +285,7 @@ HANGS = SLOW.replace('use = "flip"\nsleep = 0.25', 'use = "trouble"\nwhat = "han
 TWICE, TERMINATED = [signal.SIGINT, signal.SIGINT], [signal.SIGTERM]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "kinds"),
     [
@@ -308,6 +315,7 @@ def test_the_second_interruption_stops_at_once(tmp_path, options, kinds):
 BOUND = "[limits]\ntimeout = 500\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "limits"),
     [
@@ -345,6 +353,7 @@ def test_a_run_with_nothing_left_does_not_stop(tmp_path):
     assert fpbench.run(MATRIX, out=tmp_path / "run", stop=lambda: True).finished == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_when_the_process_that_forks_is_killed_another_takes_its_place(tmp_path, monkeypatch, jobs):
     killed = []

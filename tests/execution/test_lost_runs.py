@@ -73,6 +73,7 @@ def test_it_is_noticed_at_the_next_cell(tmp_path, toys, happens):
     assert len(finished) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("engine", "jobs"), [("inline", 1), ("loky", 2), ("dask", 2)])
 def test_on_every_engine(tmp_path, toys, engine, jobs):
     if engine == "dask":

@@ -76,6 +76,7 @@ def test_parallel_equals_serial_bit_for_bit(tmp_path):
     assert results(parallel).equals(results(serial))
 
 
+@pytest.mark.slow
 def test_real_components_give_the_same_in_parallel(tmp_path):
     matrix = {
         "seeds": 2,
@@ -140,6 +141,7 @@ fpbench.run(slow, out=sys.argv[1], jobs=int(sys.argv[2]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_killed_run_loses_no_committed_cell(tmp_path, toy_trace, jobs):
     script = tmp_path / "killed.py"
@@ -216,6 +218,7 @@ def fpbench_correctors():
 """
 
 
+@pytest.mark.slow
 def test_a_component_that_kills_its_worker_fails_alone(tmp_path, install):
     install("crash", "crash", CRASH)
     matrix = MATRIX | {"corrector": [{"use": "flip"}, {"use": "crash"}], "seeds": 2}

@@ -83,6 +83,7 @@ def test_what_was_compared_is_told(tmp_path):
     assert "correct_seconds" not in (*found.computed, *found.reported)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("audit", "planted", "misplaced"),
     [
@@ -160,6 +161,7 @@ def test_a_run_of_an_earlier_version_can_be_verified(tmp_path, command):
     assert "what models guarantee is not recorded in 1 cell" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_sample_is_drawn_again_by_its_number(tmp_path):
     run = fpbench.run(MATRIX, out=tmp_path / "run")
     first = verify(run.path, 4, seed=1)

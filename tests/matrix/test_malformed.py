@@ -26,6 +26,7 @@ def plan(file, content):
     return command("plan", str(file), "--max-cells", "2000")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [misfits(), broken_texts()], ids=["misfits", "broken"])
 def test_what_is_wrong_is_one_clear_error(wrong, tmp_path):
     """2,000 of them, 1,000 of each sort."""
@@ -44,6 +45,7 @@ def test_what_is_wrong_is_one_clear_error(wrong, tmp_path):
     assert counted[2] >= 1000
 
 
+@pytest.mark.slow
 @examples(300)
 @given(mutants())
 def test_what_may_be_wrong_is_a_plan_or_one_clear_error(tmp_path, text):
@@ -51,6 +53,7 @@ def test_what_may_be_wrong_is_a_plan_or_one_clear_error(tmp_path, text):
     assert said.code == 0 or said.refused, (said, text)
 
 
+@pytest.mark.slow
 @examples(200)
 @given(st.binary(max_size=60))
 def test_bytes_are_one_clear_error(tmp_path, content):

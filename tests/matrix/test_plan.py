@@ -131,6 +131,7 @@ def test_a_sweep_of_the_paper_runs_each_unique_step_once(monkeypatch, tmp_path):
 OURS = sorted(set(BENCHMARKS.glob("*.toml")) - set(BENCHMARKS.glob("plugins-*.toml")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.stem)
 def test_every_matrix_of_ours_can_be_planned(path, monkeypatch, tmp_path):
     for name in ("adult.data", "adult.test"):

@@ -46,6 +46,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 @settings(max_examples=12)
 @given(n=st.integers(20, 150), k=st.integers(2, 4), seed=st.integers(0, 2**32 - 1))

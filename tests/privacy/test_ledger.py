@@ -622,6 +622,7 @@ def test_processes_together_cannot_overspend(tmp_path):
     assert [notes.count(str(number)) for number in range(4)] == paid
 
 
+@pytest.mark.slow
 def test_what_was_spent_survives_sigkill(tmp_path):
     """Whatever a killed process said was paid for is in the file, and it is still a ledger."""
     path, amount, said = tmp_path / "ledger.db", 1e-6, 0

@@ -31,6 +31,7 @@ MEASURES = {"guess": "initial_accuracy", "corrected": "corrected_accuracy",
             "largest group": "majority_accuracy"}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_accuracy_before_and_after_is_that_of_the_rows(real):
     run = gather(real)
     made = figure(run, "accuracy")
@@ -82,6 +83,7 @@ LEARNERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNERS)
 def test_risk_is_drawn_against_lambda_k_and_noise(name, tmp_path):
     parameter, values = LEARNERS[name]
@@ -156,6 +158,7 @@ def test_a_matrix_that_cannot_be_read_tells_nothing(matrix):
     assert not any(read_components(matrix).values())
 
 
+@pytest.mark.slow
 def test_pdf_holds_vectors_and_whole_fonts(real, tmp_path):
     made = figure(gather(real), "accuracy")
     draw(made, tmp_path / "a.pdf")
@@ -168,6 +171,7 @@ def test_pdf_holds_vectors_and_whole_fonts(real, tmp_path):
     assert (tmp_path / "b.pdf").read_bytes() == text
 
 
+@pytest.mark.slow
 def test_svg_holds_vectors_and_needs_no_font(real, tmp_path):
     made = figure(gather(real), "gain-by-adversary")
     draw(made, tmp_path / "a.svg", width=5)
@@ -181,6 +185,7 @@ def test_svg_holds_vectors_and_needs_no_font(real, tmp_path):
     assert (tmp_path / "b.svg").read_text() == text
 
 
+@pytest.mark.slow
 def test_every_figure_can_be_drawn(real, audited, tmp_path):
     for run in (real, audited):
         for made in figures(gather(run)):

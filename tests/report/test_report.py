@@ -272,6 +272,7 @@ def test_a_run_directory_of_a_newer_version_is_one_error(real, tmp_path, command
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_the_commands_write_and_list(real, command, tmp_path):
     done = command("report", real.path, "-o", tmp_path / "r.html")
     assert (done.returncode, done.stdout) == (0, f"report: {tmp_path / 'r.html'}\n"), done.stderr

@@ -76,6 +76,7 @@ def pages(site):
     }
 
 
+@pytest.mark.slow
 def test_what_is_not_verified_is_shown_as_such_and_has_no_rank(site):
     assert [entrant.verified for entrant in site.entrants] == [True, True, False, False]
     assert re.search(r"4 submissions, 2 verified", read(site, "index.html"))
@@ -381,6 +382,7 @@ def chromium(tmp_path_factory):
         yield driver
 
 
+@pytest.mark.slow
 @needs_browser
 def test_it_is_read_in_a_browser_on_a_phone_and_in_the_dark(site, chromium):
     start = (site.directory / "index.html").as_uri()

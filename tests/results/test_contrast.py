@@ -110,6 +110,7 @@ def test_few_or_no_shared_seeds_are_said():
     assert found.moves[0].word == "no shared seed"
 
 
+@pytest.mark.slow
 def test_under_the_null_runs_differ_as_rarely_as_they_may():
     rng = np.random.default_rng(2)
     told = 0

@@ -43,6 +43,7 @@ RUNS = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(RUNS, RUNS, st.integers(0, 10**9))
 def test_a_difference_is_told_if_and_only_if_there_is_one(tmp_path, one, other, number):

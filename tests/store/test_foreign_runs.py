@@ -173,6 +173,7 @@ def test_no_command_and_no_function_is_forgotten():
     assert taking == {*CALLS, "run"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["honest", "killed"])
 def test_reading_changes_nothing(kind, request, honest, place, tmp_path):
     run = copy_run(request.getfixturevalue(kind), place / "run")
@@ -353,6 +354,7 @@ def test_a_copy_needs_room(killed, place, monkeypatch):
         fpbench.load(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["honest", "killed"])
 def test_every_file_is_opened_by_the_one_function(kind, request, honest, place, tmp_path):
     """Python itself tells what is opened, and by whom."""
@@ -503,6 +505,7 @@ def test_a_copy_that_was_overtaken_is_made_anew(live, place, monkeypatch):
     assert copies == ["store.sqlite", "store.sqlite-wal"] * 2
 
 
+@pytest.mark.slow
 def test_a_store_that_is_written_to_while_it_is_read_is_no_garbage(live, place):
     """It lay still when it was opened; what is read later would be of two states."""
     live.add(300)

@@ -81,6 +81,7 @@ def harmless(run, beside):
         assert not UNSEEN & set(said.error), said
 
 
+@pytest.mark.slow
 @settings(
     max_examples=12,
     deadline=None,
@@ -106,6 +107,7 @@ def test_whatever_stands_in_a_store(made, tmp_path, data):
     harmless(run, made[0])
 
 
+@pytest.mark.slow
 @settings(
     max_examples=12,
     deadline=None,

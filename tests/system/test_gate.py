@@ -53,6 +53,7 @@ def gate(tmp_path, toys):
     return run
 
 
+@pytest.mark.slow
 def test_a_report_is_assessed(gate, tmp_path):
     X, predictions, groups = make_people(240, seed=0)
     X.assign(sex=groups, hired=predictions).to_csv(tmp_path / "people.csv", index=False)
@@ -72,6 +73,7 @@ def test_a_report_is_assessed(gate, tmp_path):
     assert gate(report="none.csv", **about)[0] == 2
 
 
+@pytest.mark.slow
 def test_a_matrix_is_compared_with_what_it_states(gate, tmp_path):
     for name, expected in (("holds", 0.0), ("deviates", 1.0)):
         (tmp_path / f"{name}.toml").write_text(MATRIX.format(expected=expected))

@@ -61,6 +61,7 @@ def frames(tmp_path_factory):
     }
 
 
+@pytest.mark.slow
 def test_rows_are_about_the_test_people(frames):
     about, before = frames["held-out"], frames["training"]
     assert (about["status"] == "done").all()

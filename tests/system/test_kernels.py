@@ -116,6 +116,7 @@ def small(tmp_path_factory, other):
     return make_run(tmp_path_factory.mktemp("small"), SMALL, other)
 
 
+@pytest.mark.slow
 def test_what_claims_to_be_portable_is_and_what_does_not_is_not(here, there):
     found = diff(here, there)
     assert not found.exact
@@ -157,6 +158,7 @@ def copy_forged(source, target, by, **more):
     return run
 
 
+@pytest.mark.slow
 def test_an_honest_run_of_another_kernel_is_verified(small, command):
     done = command("verify", small, "--sample", 9, "--seed", 1, COLUMNS="200")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -57,6 +57,7 @@ def test_table_5_is_compared_at_twice_the_papers_epsilon():
     assert len(stated) == 6 + 6 + 5
 
 
+@pytest.mark.slow
 def test_parities_of_table_4_are_those_of_the_tree(adult_home, tmp_path):
     said = table("pafer")
     auditor = {"use": "pafer", "mode": "reference", "epsilon": 1.0, "repetitions": 400,

@@ -52,6 +52,7 @@ def test_the_announced_experiments_are_all_there():
         assert not summary.where.keys() - {"dataset"}  # every learner has a line
 
 
+@pytest.mark.slow
 def test_a_part_of_it_runs_and_fills_its_table(tmp_path):
     matrix = reproduce.find(NAME, "full")
     for choice in matrix.axes["dataset"]:

@@ -15,6 +15,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 ROWS = {"compas": 6172, "german": 1000, "bank": 45211, "credit-card": 30000, "parkinsons": 5875}
 
 
+@pytest.mark.slow
 def test_the_authors_output_is_reproduced_and_a_strong_adversary_needs_no_claim(
     adult_home, tmp_path
 ):
@@ -32,6 +33,7 @@ def test_the_authors_output_is_reproduced_and_a_strong_adversary_needs_no_claim(
     assert "adversary a2 " in strongest.about
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 def test_every_data_set_is_attacked(name, tmp_path):
     home = DataHome.default()

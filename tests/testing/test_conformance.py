@@ -79,6 +79,7 @@ def test_a_name_that_two_claim_is_a_broken_law(install):
 # The command
 
 
+@pytest.mark.slow
 def test_the_command_shows_a_line_for_each_law(toys, command):
     done = command("check", "fpbench-toys")
     assert done.returncode == 1
@@ -165,6 +166,7 @@ def project(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_pytest_has_a_test_for_each_law(project):
     done = run_pytest(project, "--fpbench", "-k", "test_it or registers or itself or modify")
     assert done.returncode == 1
@@ -182,6 +184,7 @@ def test_pytest_has_a_test_for_each_law(project):
     assert "1 failed, 2 passed, 1 skipped" in said
 
 
+@pytest.mark.slow
 def test_pytest_takes_a_target_for_the_flag(project, tmp_path_factory):
     """Also where a worker tests: what is said of a law travels with its report."""
     elsewhere = tmp_path_factory.mktemp("elsewhere")
@@ -195,6 +198,7 @@ def test_pytest_takes_a_target_for_the_flag(project, tmp_path_factory):
         assert lines[1].startswith("broken   corrector flip describes itself: summary, ")
 
 
+@pytest.mark.slow
 def test_pytest_without_a_plugin_has_nothing_to_test(tmp_path):
     done = run_pytest(tmp_path, "--fpbench")
     assert done.returncode == 4

@@ -607,6 +607,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cls", "law", "reason"), CASES, ids=lambda x: getattr(x, "__name__", ""))
 def test_a_broken_law_is_found(cls, law, reason):
     check = next(check for check in checks(cls) if check.law.words == law)
@@ -647,6 +648,7 @@ def test_what_another_process_cannot_import_is_tested_in_one(monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_secure_noise_alone_need_not_be_repeatable():
     found = {check.law.words: check() for check in checks(Secure)}
     assert [v for v in found.values() if v.outcome is Outcome.BROKEN] == []

@@ -59,6 +59,7 @@ def place(tmp_path_factory):
     return place
 
 
+@pytest.mark.slow
 def test_they_are_discovered_beside_a_wheel(place):
     script = (
         "import json, fpbench; found = fpbench.discover(); "
@@ -72,6 +73,7 @@ def test_they_are_discovered_beside_a_wheel(place):
         assert [kind, f"my-{kind}", f"{package} 0.1.0", 0] in entries
 
 
+@pytest.mark.slow
 def test_they_pass_their_own_tests_unedited(place):
     said = run(place / "venv/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider",
                *PACKAGES.values(), cwd=place)  # fmt: skip
@@ -81,6 +83,7 @@ def test_they_pass_their_own_tests_unedited(place):
     assert "error" not in last
 
 
+@pytest.mark.slow
 def test_an_audit_of_ones_own_runs_to_a_leaderboard(place, tmp_path):
     """It measures nothing that leaderboards know; the tests of the packages do the same."""
     example = place / PACKAGES["auditor"] / "example.toml"
@@ -89,6 +92,7 @@ def test_an_audit_of_ones_own_runs_to_a_leaderboard(place, tmp_path):
     assert "accuracy gap" in said
 
 
+@pytest.mark.slow
 def test_one_is_checked_in_each_way(place):
     """By path and by pytest, with one line a law; the lines of the page check one by name."""
     package = PACKAGES["policy"]
@@ -105,6 +109,7 @@ def test_one_is_checked_in_each_way(place):
         assert f"\nkept     policy my-policy {words}\n" in said
 
 
+@pytest.mark.slow
 def test_the_lines_of_the_page_run(place, tmp_path):
     """Of docs/writing-plugins.md, in a shell whose pip has no network and builds as we did."""
     page = (ROOT / "docs" / "writing-plugins.md").read_text()
@@ -153,6 +158,7 @@ def test_what_cannot_be_written_is_refused(tmp_path, install, kind, name, messag
     assert set(tmp_path.iterdir()) == {tmp_path / "fpbench-there", site}
 
 
+@pytest.mark.slow
 def test_the_command_says_what_comes_next(command, tmp_path):
     done = command("new", "adversary", "keen", "--directory", tmp_path)
     assert done.returncode == 0

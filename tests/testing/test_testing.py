@@ -115,6 +115,7 @@ def test_the_bounds_of_all_attacks_are_true_together(monkeypatch):
     assert wrong == pytest.approx([0.01 / len(wrong)] * len(wrong))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 def test_it_is_found_in_discrete_gaussian_noise(neighbours):
     """Its claim comes from rho and has some slack, so the draws must be many."""

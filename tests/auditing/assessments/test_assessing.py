@@ -197,6 +197,7 @@ def test_groups_of_others_are_refused():
         assess(report, X, predictions, beliefs=np.full((400, 3), 1 / 3))
 
 
+@pytest.mark.slow
 def test_husbands_and_wives_of_adult_are_proven_by_one_way_slices(adult_home: DataHome):
     """The numbers of a prototype: 6,853 of another third were proven by the same slices."""
     table = fpbench.dataset("adult", sensitive="sex")
@@ -216,6 +217,7 @@ def test_husbands_and_wives_of_adult_are_proven_by_one_way_slices(adult_home: Da
     assert "Do not publish" in str(result)
 
 
+@pytest.mark.slow
 def test_adult_by_two_columns_must_not_be_published(adult_home: DataHome):
     table = fpbench.dataset("adult", sensitive="sex")
     rows = np.random.default_rng(0).permutation(len(table))
@@ -253,6 +255,7 @@ def test_known_people_make_the_adversary_stronger():
         assess(report, X, predictions, beliefs=learnt.prior, known=known)
 
 
+@pytest.mark.slow
 def test_predictions_and_labels_may_be_of_any_two_values():
     """Of one report and of two, where a person may be missing in one, and of known people."""
     X, predictions, groups = make_people()

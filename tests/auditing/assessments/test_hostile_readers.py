@@ -1,6 +1,7 @@
 """Whatever anybody believes before, no report proves what is wrong, and proofs outweigh beliefs."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reports import make_people, make_report
@@ -34,6 +35,7 @@ def draw_beliefs(draw, codes, k):
     return sure if kind == "wrong" else (1 - 1e-9) * sure + 1e-9 / k
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(data=st.data(), seed=st.integers(0, 99), k=st.integers(2, 5), two=st.booleans())
 def test_proofs_are_right_and_outweigh_all_beliefs(data, seed, k, two):

@@ -37,6 +37,7 @@ def search(seed, allowed, n=120, seconds=300.0, tell=None, **options):
     return changes, report, read_facts, reader
 
 
+@pytest.mark.slow
 @settings(max_examples=3)
 @given(st.integers(0, 10**6), st.sampled_from([0.01, 0.05]), st.sampled_from([0, 5]))
 def test_every_change_passes_when_it_is_applied_and_attacked_anew(seed, leak, proven):
@@ -57,6 +58,7 @@ def test_every_change_passes_when_it_is_applied_and_attacked_anew(seed, leak, pr
     json.dumps(changes.to_dict(), allow_nan=False)
 
 
+@pytest.mark.slow
 @settings(max_examples=3)
 @given(st.integers(0, 10**6))
 def test_fewer_columns_are_left_out_than_would_not_do(seed):

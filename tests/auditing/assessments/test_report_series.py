@@ -83,6 +83,7 @@ def test_a_model_that_was_trained_again_has_other_predictions_of_the_same_people
     )
 
 
+@pytest.mark.slow
 def test_only_the_last_report_is_changed_and_only_if_that_can_help():
     may, june, X, _, both, groups = publish(by=["likely"])
     limits = {"max_leak": 1.0, "max_proven": 0, "search": True, "seconds": 30, "rng": 0}

@@ -71,6 +71,7 @@ def test_settled_people_are_those_that_the_cells_prove(seed):
     assert all(cell.settled + cell.gain > 0 for cell in cells)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.sampled_from([2, 3]))
 def test_noise_proves_nothing_here_either(seed, groups):
     facts, beliefs = draw_facts(seed, groups, noisy=True)
@@ -99,6 +100,7 @@ def make_telling_report(seed):
     return report, X, predictions, groups
 
 
+@pytest.mark.slow
 @settings(max_examples=2)
 @given(st.integers(0, 10**6))
 def test_without_the_riskiest_cells_less_is_given_away_than_without_others(seed):

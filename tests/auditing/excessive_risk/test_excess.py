@@ -333,6 +333,7 @@ def test_drawn_flips_are_as_likely_as_the_closed_form_says():
         assert abs(off) < 4 * report.model["flip_drawn_error"]
 
 
+@pytest.mark.slow
 def test_the_deviation_of_flips_is_that_of_chance_and_of_nothing_else():
     # Rare flips among many people: one of them is many standard errors from what is expected.
     model = student(200, 400, 1, sigma=28.0)
@@ -360,6 +361,7 @@ def test_the_deviation_is_the_tail_of_independent_flips(half, p, data):
         assert norm.sf(found) == pytest.approx(min(tail, 0.5), rel=1e-6, abs=1e-290)
 
 
+@pytest.mark.slow
 def test_standard_errors_are_honest_and_antithetic_noise_lessens_that_of_the_gap():
     model, found, said = student(sigma=15.0, seed=2), {}, {}
     for antithetic in (False, True):

@@ -166,6 +166,7 @@ def test_noise_spends_the_epsilon_over_all_tables():
     assert not gauss.scale.any()
 
 
+@pytest.mark.slow
 def test_random_rounding_keeps_the_mean():
     values = [
         make_report(60, metrics=["selected"], order=0, round_to=5, rng=seed)[0].value

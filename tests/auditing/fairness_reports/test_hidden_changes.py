@@ -96,6 +96,7 @@ def find_recovered(exact, hidden, people):
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     seed=st.integers(0, 999),

@@ -41,6 +41,7 @@ def make_frame(people, metrics=METRICS, by=("job",)):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(
     n=st.sampled_from([12, 40, 200]),

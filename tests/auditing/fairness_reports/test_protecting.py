@@ -200,6 +200,7 @@ def list_sets(report, X, predictions, labels, which):
     return np.array(sets, float).reshape(-1, len(X)).T
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(
     seed=st.integers(0, 99),

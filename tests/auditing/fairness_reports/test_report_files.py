@@ -146,6 +146,7 @@ def corrupt(frame, rng):
     return frame
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(2))
 def test_a_corrupted_report_is_refused_or_valid(part, tmp_path):
     """500 of them: whatever is read can be published again, and gives facts or one error."""
@@ -172,6 +173,7 @@ def test_a_corrupted_report_is_refused_or_valid(part, tmp_path):
     assert read > 25
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_a_page_escapes_what_others_wrote(job, group):

@@ -56,6 +56,7 @@ def test_another_group_of_one_person_costs_no_more_than_epsilon(seed, k, metrics
     assert noisy.scale.min() == noisy.scale.max()
 
 
+@pytest.mark.slow
 def test_epsilon_survives_an_attack_on_the_whole_report():
     """A test of one person's group by all numbers it is in; the bound holds with 99.9 %."""
     options = {"metrics": ["selection-rate", "selected"], "order": 1, "n": 60}
@@ -89,6 +90,7 @@ def test_epsilon_survives_an_attack_on_the_whole_report():
     assert hits[0] > 1.3 * hits[1]  # and the test sees something
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(
     seed=st.integers(0, 99),

@@ -33,6 +33,7 @@ class Ruled:
         return self.rules.predict(features)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([(), ("a",), ("job", "b")]))
 def test_shares_are_counted_from_the_definition(seed, free):

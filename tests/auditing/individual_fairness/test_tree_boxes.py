@@ -65,6 +65,7 @@ def by_lattice(frame, rules, free):
     return np.array(found)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(seeds, ENCODINGS, frees, st.sampled_from([0.0, 0.1, 0.25, 0.6, 0.99]))
 def test_boxes_find_what_a_fine_lattice_finds(seed, encoding, free, most):

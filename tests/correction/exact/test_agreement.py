@@ -105,6 +105,7 @@ def agrees(name, problem, status, objective):
 BLOCKS = 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(BLOCKS))
 @pytest.mark.parametrize("name", NAMES)
 def test_small_problems_have_the_optimum_of_all_vectors(name, block):
@@ -116,6 +117,7 @@ def test_small_problems_have_the_optimum_of_all_vectors(name, block):
     assert solved >= SMALL // BLOCKS // 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(BLOCKS))
 @pytest.mark.parametrize("name", ["cp", "ip"])
 def test_larger_problems_have_the_same_optimum(name, block):

@@ -48,6 +48,7 @@ def test_every_constraint_alone_equals_all_vectors(kind):
         check_correction(problem, solve(problem), oracles.brute_force(problem))
 
 
+@pytest.mark.slow
 def test_constraints_together_equal_all_vectors():
     rng = np.random.default_rng(3)
     statuses = []
@@ -170,6 +171,7 @@ def test_many_people_are_proven_and_nothing_nearby_is_cheaper(n, k, metric, tole
     assert solve(other, 60.0).objective == pytest.approx(found.objective, rel=2e-9, abs=0)
 
 
+@pytest.mark.slow
 def test_names_order_and_units_do_not_matter():
     rng = np.random.default_rng(9)
     for at in range(30):

@@ -53,12 +53,14 @@ def problems(draw) -> Problem:
     return Problem(column(group), k, column(bits), column(bits), constraints, weights)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150, derandomize=True)
 @given(problems())
 def test_small_problems_equal_all_vectors(problem):
     check_correction(problem, solve_exact(problem), oracles.brute_force(problem))
 
 
+@pytest.mark.slow
 def test_seeded_problems_equal_all_vectors():
     """Weights and groups of every size, as many of them impossible as not."""
     rng = np.random.default_rng(1)

@@ -119,6 +119,7 @@ def mixed_problems(draw) -> Problem:
     return replace(problem, constraints=tuple(constraints))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(mixed_problems())
 def test_any_constraints_together_equal_all_vectors(problem):
@@ -147,6 +148,7 @@ def truths(rng, n) -> tuple[Problem, np.ndarray, list]:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "rounds"), [(60, 20), (600, 4)])
 def test_the_truth_satisfies_what_is_true_and_the_answer_costs_no_more(n, rounds):
     rng = np.random.default_rng(n)

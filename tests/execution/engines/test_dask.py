@@ -115,6 +115,7 @@ def without_toys(monkeypatch):
     return {"PYTHONPATH": ""}
 
 
+@pytest.mark.slow
 def test_two_workers_give_what_one_process_gives(tmp_path, toys, cluster, toy_trace, monkeypatch):
     """Results stay on the workers, and data that only the coordinator has gets there."""
     made = cluster()
@@ -141,6 +142,7 @@ def test_two_workers_give_what_one_process_gives(tmp_path, toys, cluster, toy_tr
     assert sorted(done) == sorted(toy_trace())  # and nothing is done twice
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_costs_no_cell(tmp_path, toys, cluster):
     """Its steps, and the results it held, are made again by the other."""
     made = cluster()
@@ -193,6 +195,7 @@ def test_a_worker_without_a_plugin_is_named_and_refused(tmp_path, toys, cluster,
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_stopped_before_it_is_compared_is_named(
     tmp_path, toys, cluster, monkeypatch
 ):
@@ -212,6 +215,7 @@ def test_a_worker_that_is_stopped_before_it_is_compared_is_named(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_worker_with_another_version_is_refused_unless_allowed(tmp_path, toys, cluster):
     site = tmp_path / "other"
     info = site / "fpbench_toys-2.0.dist-info"
@@ -228,6 +232,7 @@ def test_a_worker_with_another_version_is_refused_unless_allowed(tmp_path, toys,
     assert {row["status"] for row in run.rows()} == {"done"}
 
 
+@pytest.mark.slow
 def test_an_unfit_worker_that_comes_later_gets_no_step_done(tmp_path, toys, cluster, without_toys):
     made = cluster()
     made.worker("fit")
@@ -279,6 +284,7 @@ def greet(listener):
             return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("address", "word"),
     [
@@ -315,6 +321,7 @@ def test_a_scheduler_that_does_not_answer_is_one_clear_error(
     assert not (tmp_path / "work" / "runs").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unnoticed", [0.0, 3.0])
 def test_a_scheduler_that_is_lost_ends_the_run_with_one_error(tmp_path, toys, cluster, unnoticed):
     made = cluster(mortal=True)
@@ -338,6 +345,7 @@ def test_a_scheduler_that_is_lost_ends_the_run_with_one_error(tmp_path, toys, cl
     assert len(rest.finished) <= 14
 
 
+@pytest.mark.slow
 def test_who_kills_every_worker_it_meets_fails_alone(tmp_path, toys, install):
     install("fpbench-troubles", "troubles")
     matrix = MATRIX | {"learner": [{"use": "deadly"}, {"use": "parrot"}], "seeds": 1}
@@ -365,6 +373,7 @@ def test_silence_is_measured_by_our_own_clock():
     assert silences.find_lost({"a": 1.0}, 101.0) == []
 
 
+@pytest.mark.slow
 def test_a_worker_that_stops_answering_is_named_and_its_steps_go_elsewhere(
     tmp_path, toys, cluster, caplog, monkeypatch
 ):

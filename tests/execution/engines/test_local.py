@@ -2,10 +2,13 @@
 
 import warnings
 
+import pytest
+
 import fpbench
 from fpbench.execution.engines import local as engines
 
 
+@pytest.mark.slow
 def test_a_worker_that_grows_is_replaced_without_a_word(
     toys, install, tmp_path, monkeypatch, recwarn, new_interpreters
 ):  # loky reads from the environment, when it is imported, how far a worker may grow

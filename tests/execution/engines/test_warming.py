@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from fpbench.components.spec import Spec
 from fpbench.execution.engines.warming import list_modules
 from fpbench.matrix.step import Step
@@ -24,6 +26,7 @@ def test_named_classifiers_and_nothing_else():
     assert list_modules(steps) == ("sklearn.ensemble", "sklearn.tree")
 
 
+@pytest.mark.slow
 def test_warming_imports_them():
     program = (
         "import sys; from fpbench.execution.engines.warming import warm\n"

@@ -139,6 +139,7 @@ def mark(tmp_path, toys, install):
     return tmp_path / "mark"
 
 
+@pytest.mark.slow
 def test_limits_hold_for_all_memory_of_all_processes_of_a_step(tmp_path, mark):
     matrix = spoiler("nothing", "shared", "file", "many", "detaches", mark=str(mark))
     matrix |= {"limits": {"memory_limit": "256 MiB"}}

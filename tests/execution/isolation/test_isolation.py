@@ -36,6 +36,7 @@ def _troubles(toys, install):
     install("fpbench-troubles", "troubles")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("new_interpreters")
 @pytest.mark.parametrize("engine", ["loky", "dask"])
 def test_the_truth_is_not_in_the_process_of_an_adversary(tmp_path, engine):
@@ -47,6 +48,7 @@ def test_the_truth_is_not_in_the_process_of_an_adversary(tmp_path, engine):
     assert len(set(frame["process"])) == 3  # more than workers: a process is used once
 
 
+@pytest.mark.slow
 def test_limits_hide_it_in_one_job_too(tmp_path):
     matrix = MATRIX | {"seeds": 1, "limits": {"timeout": 60}}
     frame = fpbench.run(matrix, out=tmp_path / "run").frame()
@@ -54,6 +56,7 @@ def test_limits_hide_it_in_one_job_too(tmp_path):
     assert os.getpid() not in set(frame["process"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["inline", "loky"])
 def test_what_an_adversary_is_tuned_beside_is_not_there(tmp_path, engine):
     """In one process there is no hiding: so the hunter can hunt, and all tests of it can fail."""
@@ -79,6 +82,7 @@ FORGED = ["objects", "offset", "before", "uninitialised", "nested", "runs", "poi
           "numbers", "mapping", "long", "huge", "nan", "below", "essay", "nothing", "flood"]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("jobs", "limits"),
     [(1, {"timeout": 120, "memory_limit": "256 MiB"}), (2, {}), (2, {"timeout": 120})],
@@ -123,6 +127,7 @@ def test_with_limits_what_any_component_answers_is_read_as_data(tmp_path, monkey
     assert not (tmp_path / "mark").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_with_limits_no_component_forges_what_is_measured_of_it(tmp_path, jobs):
     """Its process has other functions of fpbench than the one in which the truth is."""
@@ -155,6 +160,7 @@ def test_with_limits_no_component_forges_what_is_measured_of_it(tmp_path, jobs):
         assert 0 < row["correct_seconds"] <= 300  # a part of a step takes no longer than the step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("jobs", "limits"), [(1, {"timeout": 300}), (2, {})])
 def test_an_adversary_is_loaded_no_data_set(tmp_path, monkeypatch, jobs, limits):
     monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))
@@ -298,6 +304,7 @@ def test_who_may_not_change_its_user_is_told_so(monkeypatch):
         check_isolated_user()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("new_interpreters")  # the other user may not read the standard library
 @needs_root
 def test_adversaries_run_as_another_user(tmp_path, monkeypatch):

@@ -471,6 +471,7 @@ def attempted(action, content, given):
     return result
 
 
+@pytest.mark.slow
 def test_ten_thousand_mutated_answers_are_read_or_refused(opens_nothing):
     """Seeded; with the peak of memory, which bounds what any of them can make the reader take."""
     rng = random.Random(18)

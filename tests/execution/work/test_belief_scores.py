@@ -282,6 +282,7 @@ def test_who_abstains_is_not_counted_among_the_answered():
     assert silent["answered_accuracy"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dependence", [0.2, 0.6])
 def test_no_adversary_gains_more_than_the_limits_on_average(dependence):
     """A known law: exact beliefs, a published claim, the exact posterior; 400 draws of people."""

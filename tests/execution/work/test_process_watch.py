@@ -313,6 +313,7 @@ def test_only_an_importer_behind_all_others_is_no_change(monkeypatch, change, fo
     assert watch.look().settings == (("sys.meta_path",) if found else ())
 
 
+@pytest.mark.slow
 def test_the_libraries_of_correctors_change_nothing():
     """Pyomo puts an importer of its own before all others; in a process that has not seen it."""
     code = (
@@ -352,6 +353,7 @@ SPOILED = {
 """What a spoiler may do, and the reason that its own rows give."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "ways"), [("loky", [*SPOILED]), ("dask", ["numpy", "limits", "clock"])]
 )
@@ -366,6 +368,7 @@ def test_a_spoiled_worker_is_used_no_more(tmp_path, spoilers, engine, ways):
         assert reasons(run) == {SPOILED[what]}
 
 
+@pytest.mark.slow
 def test_steps_wait_until_a_spoiled_worker_of_a_cluster_is_replaced(
     tmp_path, spoilers, monkeypatch
 ):
@@ -380,6 +383,7 @@ def test_steps_wait_until_a_spoiled_worker_of_a_cluster_is_replaced(
     assert {row["reason"] for row in run.rows()} == {None}
 
 
+@pytest.mark.slow
 def test_in_one_process_the_run_ends_when_it_is_spoiled(tmp_path, spoilers, monkeypatch):
     mean = np.mean
     monkeypatch.setattr(np, "mean", mean)  # put back afterwards

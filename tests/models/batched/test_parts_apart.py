@@ -57,6 +57,7 @@ def changes(rng, count):
         yield sizes, part, after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("train", "d"), [(logistic, 17), (networks, 6)])
 def test_one_person_more_or_less_changes_one_part_only(train, d):
     design, labels = people(d)

@@ -90,6 +90,7 @@ def test_no_attack_breaks_a_ball_that_both_children_share(criterion, away, aside
     assert attack(shared, away, aside, draws=20_000) <= EPSILON
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_the_levels_share_their_budget(selection):
     """Splits alone, of two levels: no more than epsilon, and more than one level is allowed."""

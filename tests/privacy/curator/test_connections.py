@@ -267,6 +267,7 @@ def test_an_answer_that_is_not_read_is_not_kept_for_ever(complete, unread, ends_
     assert asyncio.run(scenario()) == ends_at
 
 
+@pytest.mark.slow
 def test_a_service_of_few_files_answers_among_many_strangers(tmp_path):
     """More callers, of as many addresses, than the process may open files: none of its are lost."""
     options = [*write_people(tmp_path), *make_certificate(tmp_path), "--epsilon", 1]

@@ -66,6 +66,7 @@ def remote(shared):
     return RemoteCurator(shared.url, TOKEN)
 
 
+@pytest.mark.slow
 def test_a_remote_curator_answers_as_one_here(remote):
     source: fpbench.HistogramSource = remote
     assert (source.people, source.groups, source.neighbours) == (60, ("f", "m"), "attribute")
@@ -208,6 +209,7 @@ def test_noise_that_is_no_http_does_not_matter(shared):
     assert shared.request("GET", "/v1/about")[0] == 200
 
 
+@pytest.mark.slow
 def test_the_budget_ends_and_a_restart_does_not_renew_it(tmp_path):
     options = [*write_people(tmp_path), "--epsilon", 1]
     with serving(tmp_path, *options) as served:
@@ -230,6 +232,7 @@ def test_the_budget_ends_and_a_restart_does_not_renew_it(tmp_path):
     assert Ledger(1, path=tmp_path / "ledger.db").spent.epsilon == 1
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_of_1000_queries_of_32_clients(tmp_path):
     """Nobody loses an answer for good, and no epsilon that was spent is forgotten."""
     each, clients, wanted, afforded = 0.001, 32, 1000, 1100
@@ -291,6 +294,7 @@ def test_killed_in_the_middle_of_1000_queries_of_32_clients(tmp_path):
         served.stop()
 
 
+@pytest.mark.slow
 def test_tls(tmp_path):
     """The curator's own certificate is trusted by who was given it, and by nobody else."""
     certificate = make_certificate(tmp_path)
@@ -308,6 +312,7 @@ def test_tls(tmp_path):
             _ = RemoteCurator(other, TOKEN, cafile=tmp_path / "cert.pem").groups
 
 
+@pytest.mark.slow
 def test_the_guide_for_two_machines(tmp_path, monkeypatch):
     """Its commands are understood, and its Python audits a model against groups it never gets."""
     text = (Path(__file__).parents[3] / "docs" / "curator.md").read_text()
@@ -334,6 +339,7 @@ def test_the_guide_for_two_machines(tmp_path, monkeypatch):
     assert names["curator"].groups == tuple(f"{s} x {r}" for s in "fm" for r in "abc")
 
 
+@pytest.mark.slow
 def test_who_asks_too_often_has_to_wait(tmp_path):
     options = [*write_people(tmp_path), "--epsilon", 1, "--rate", 4]
     with serving(tmp_path, *options) as served:
@@ -363,6 +369,7 @@ def test_who_asks_is_not_what_a_header_says(tmp_path):
         assert {line["from"] for line in served.log} == {"127.0.0.1"}
 
 
+@pytest.mark.slow
 def test_simulated_noise_is_for_trials(tmp_path):
     options = [*write_people(tmp_path), "--epsilon", 1, "--allow-simulation"]
     with serving(tmp_path, *options, "--neighbours", "add-remove") as served:

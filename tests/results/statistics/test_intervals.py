@@ -30,6 +30,7 @@ def resampled(values, name, share=0.025):
     return np.quantile(means, (left_out, 1 - left_out))
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.integers(2, 12), st.integers(1, 5), st.integers(0, 2**32), st.sampled_from(["", "gain"]))
 def test_lines_are_resampled_as_each_would_be_alone(count, lines, seed, name):
