@@ -20,9 +20,6 @@ from fpbench.models.encoding import Encoding, encode
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_IN_SAMPLE = 1 - np.exp(-1)
-"""Chance that a bootstrap sample of the size of the data has a given person."""
-
 
 @dataclass(frozen=True, eq=False)
 class PublishedTree:
@@ -126,11 +123,12 @@ def find_tree_facts(
     or alone outside of it, and else an upper bound for each.
 
     Of a bootstrap sample, a leaf has at least as many people of the set as different people of the
-    sample; and of c people, each is in the sample with a chance of 1 - 1/e, so that the number of
-    different ones is a measurement of c with standard deviation sqrt(c / (e - 1)). How often people
-    were drawn tells nothing more of c. (Ferry, Fukasawa, Pascal, Vidal: Trained Random Forests
-    Completely Reveal your Dataset, ICML 2024, reconstruct whole data sets from these counts; here
-    all but the group is known.)
+    sample; and of c people, each is in the sample with the same chance p, so that the number of
+    different ones over p is a measurement of c with standard deviation sqrt(c (1 - p) / p). All
+    leaves together have the p n different people of the sample: p is about 1 - 1/e, or less where
+    samples are smaller than the data. How often people were drawn tells nothing more of c. (Ferry,
+    Fukasawa, Pascal, Vidal: Trained Random Forests Completely Reveal your Dataset, ICML 2024,
+    reconstruct whole data sets from these counts; here all but the group is known.)
     """
     parts = [
         part
@@ -173,6 +171,8 @@ def _read_leaves(
     reached = np.stack([np.bincount(own, minlength=nodes) > 0 for own in leaves], axis=1)
     first = np.where(reached.any(axis=1) & ~reached.all(axis=1), reached.argmax(axis=1), -1)
     sigma, scale = (np.broadcast_to(x, tree.counts.shape) for x in (tree.sigma, tree.scale))
+    # Of a bootstrap sample: the share of the people who are in it.
+    in_sample = min(float(tree.counts[reached.any(axis=1)].sum()) / len(labels), 1.0)
     for k in range(groups):
         own = np.flatnonzero(first == k)
         place = np.full(nodes, -1)
@@ -201,9 +201,9 @@ def _read_leaves(
         if tree.bootstrap:
             # As many as are in the sample, or more; how many there are, measured.
             yield _LeafCounts(member, *_bound(inner, count, size, size), 0 * size, 0 * size, names)
-            count = count / _IN_SAMPLE
-            deviation = np.sqrt(np.maximum(count, 1) * (1 - _IN_SAMPLE) / _IN_SAMPLE)
-            exact = np.zeros(sets, np.bool_)
+            count = count / in_sample
+            deviation = np.sqrt(np.maximum(count, 1) * (1 - in_sample) / in_sample)
+            exact = deviation == 0  # everybody is in the sample
         low, high = _bound(inner, count, count, size)
         blank = ~exact[:, None] & (low != high)
         low, high = np.where(blank, -np.inf, low), np.where(blank, np.inf, high)

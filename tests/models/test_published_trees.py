@@ -70,9 +70,11 @@ def test_a_deep_tree_proves_whom_it_can_tell_apart():
     assert len(find_tree_facts(without, lambda _: matrix, 2, labels)) == 0
 
 
-def test_different_people_of_a_bootstrap_sample_measure_how_many_there_are():
+@pytest.mark.parametrize("size", [None, 0.3, 500])
+def test_different_people_of_a_bootstrap_sample_measure_how_many_there_are(size):
+    """A sample may be smaller than the data."""
     matrix, groups, labels = make_people(4000, 2, 1)
-    forest = RandomForestClassifier(n_estimators=60, max_depth=5, random_state=1)
+    forest = RandomForestClassifier(n_estimators=60, max_depth=5, max_samples=size, random_state=1)
     facts = read(forest, matrix, groups, labels, 2)
     noisy = facts.noisy
     off = (facts.count(np.eye(2)[groups]) - facts.low)[noisy] / facts.sigma[noisy, None]
