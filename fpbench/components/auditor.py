@@ -65,7 +65,7 @@ class Subject:
     learner
         The learner, to be trained on other people; None without `fit` in `sees`.
     shadows
-        Scores of shadow models; None if `shadow_models` is 0.
+        Scores of the audited model, and of shadow models; None if `shadow_models` is None.
     twin
         The same of the learner without its fairness, trained on the same people; None unless it
         `needs_twin`.
@@ -216,12 +216,13 @@ class Auditor(Component):
         return False
 
     @property
-    def shadow_models(self) -> int:
-        """Even number of shadow models that it compares the audited model with; 0 for none.
+    def shadow_models(self) -> int | None:
+        """Even number of shadow models that it compares the audited model with.
 
-        All auditors of a learner that ask for equally many share them.
+        With 0 it is handed the scores of the audited model alone; with None, no scores. All
+        auditors of a learner that ask for equally many share them.
         """
-        return 0
+        return None
 
     @property
     def relation(self) -> Neighbours:

@@ -436,7 +436,7 @@ class _Planner:
         parents = [split, predict]
         if "model" in auditor.sees:
             parents.append(train)
-        if number := auditor.shadow_models:
+        if (number := auditor.shadow_models) is not None:
             parents.append(self._add_shadows(learner, train, split, number, seed))
             if auditor.needs_twin:
                 twin = self._build_twin(learner)

@@ -477,7 +477,7 @@ class _AuditorStage(Stage):
         inputs = [world.split, world.predictions]
         if "model" in component.sees:
             inputs.append(world.model)
-        if number := component.shadow_models:
+        if (number := component.shadow_models) is not None:
             shadows = ACTIONS["shadow"](
                 KitLearner(), (world.model, world.split), step(0, number, "0")
             )

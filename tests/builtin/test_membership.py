@@ -215,6 +215,26 @@ def test_shadow_models_are_steps_that_auditors_and_twins_share():
     )
 
 
+def test_five_settings_train_each_shadow_model_once(tmp_path, monkeypatch):
+    """The model, and 6 shadow models: `loss` needs none of its own."""
+    fits = []
+    fit = Plain.fit
+    monkeypatch.setattr(Plain, "fit", lambda *args: fits.append(args) or fit(*args))
+    settings = [
+        {"attack": "lira"}, {"attack": "lira", "mode": "offline"}, {"attack": "rmia"},
+        {"attack": "rmia", "mode": "offline"}, {"attack": "loss"},
+    ]  # fmt: skip
+    auditors = [
+        {"use": "membership", "label": str(i), "shadows": 6, **one}
+        for i, one in enumerate(settings)
+    ]
+    matrix = MATRIX | {"learner": [{"use": "plain"}], "auditor": auditors}
+    rows = fpbench.run(matrix, out=tmp_path / "run").rows()
+    assert [row["status"] for row in rows] == ["done"] * 5
+    assert [row["membership_shadows"] for row in rows] == [6, 6, 6, 6, 0]
+    assert len(fits) == 1 + 6
+
+
 def test_serial_and_parallel_runs_say_the_same(tmp_path):
     serial = fpbench.run(MATRIX, out=tmp_path / "serial").rows()
     parallel = fpbench.run(MATRIX, out=tmp_path / "parallel", jobs=2, engine="loky").rows()

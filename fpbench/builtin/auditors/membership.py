@@ -55,7 +55,8 @@ class Membership(Auditor):
     greatest less the least value of the groups, of which `membership_auc_gap_error` is the standard
     error: groups that are alike have a gap of that size. A rate that too few others cannot tell is
     undefined, not 0, and `membership_undefined` names it. Shadow models are steps that all auditors
-    with as many `shadows` share. Formulas, and what may be said: docs/membership.md.
+    with as many `shadows` share; `loss` trains none. Formulas, and what may be said:
+    docs/membership.md.
     """
 
     name = "membership"
@@ -149,8 +150,8 @@ class Membership(Auditor):
 
     @property
     def shadow_models(self) -> int:
-        """`shadows`; of `loss`, which reads the model's own scores only, the fewest."""
-        return 2 if self.attack == "loss" else self.shadows
+        """`shadows`; none of `loss`, which reads the model's own scores only."""
+        return 0 if self.attack == "loss" else self.shadows
 
     def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues:
         """Measures of the attack, in one row.
@@ -180,10 +181,10 @@ class Membership(Auditor):
             raise InputError(f"auditor {self.name!r}: needs scores of {missing}")
         labels = np.concatenate([subject.train.labels, subject.test.labels])
         own = compute_confidence(shadows.target, labels)
-        others = compute_confidence(shadows.scores, labels)
-        online = self.mode == "online"
         if self.attack == "loss":
             return score_loss(own)
+        others = compute_confidence(shadows.scores, labels)
+        online = self.mode == "online"
         if self.attack == "rmia":
             return score_rmia(
                 own, others, shadows.members, online=online, gamma=self.gamma,

@@ -194,9 +194,10 @@ def _shadow(learner: Learner, parents: tuple[Any, Split], step: Step) -> Shadows
     number, halves = int(step.options[0]), str(step.options[1])
     everyone = _join(*(part.only(_POOLED) for part in (split.train, split.test)))
     cells = everyone.labels.astype(np.int64) * len(everyone.groups) + everyone.sensitive
-    members = draw_halves(cells, number, np.random.default_rng(int(halves, 16)))
-    rng = step.rng()
-    models = learner.fit_many(everyone.only(learner.needs), members, rng.spawn(number))
+    rng, members, models = step.rng(), np.zeros((0, len(everyone)), bool), []
+    if number:  # otherwise the model is scored alone
+        members = draw_halves(cells, number, np.random.default_rng(int(halves, 16)))
+        models = learner.fit_many(everyone.only(learner.needs), members, rng.spawn(number))
     if len(models) != number:
         raise PluginError(f"fit_many must give {number} models, not {len(models)}")
     columns = {"features", "sensitive"} if learner.predicts_with_sensitive else {"features"}
