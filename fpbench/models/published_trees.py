@@ -23,12 +23,13 @@ Floats: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class PublishedTree:
-    """One tree of a published model.
+    """One tree of a published model, or a rule list: its rules are leaves.
 
     Attributes
     ----------
     find_leaves
-        The leaf (n,) of each of n people, given their features.
+        The leaf (n,) of each of n people, given their features; of a rule list, the rule that
+        decides (`RuleList.rules.apply`).
     counts
         (nodes, 2) training people of each label in each leaf, or (nodes, 1) of both labels.
     sigma, scale
@@ -169,7 +170,10 @@ def _read_leaves(
     nodes, width = tree.counts.shape
     leaves = [tree.find_leaves(features(k)) for k in range(groups)]
     reached = np.stack([np.bincount(own, minlength=nodes) > 0 for own in leaves], axis=1)
-    first = np.where(reached.any(axis=1) & ~reached.all(axis=1), reached.argmax(axis=1), -1)
+    uneven = _find_uneven(leaves, reached)
+    yield from _read_uneven(number, tree, leaves, uneven, labels)
+    told = reached.any(axis=1) & ~reached.all(axis=1) & ~uneven
+    first = np.where(told, reached.argmax(axis=1), -1)
     sigma, scale = (np.broadcast_to(x, tree.counts.shape) for x in (tree.sigma, tree.scale))
     # Of a bootstrap sample: the share of the people who are in it.
     in_sample = min(float(tree.counts[reached.any(axis=1)].sum()) / len(labels), 1.0)
@@ -208,6 +212,63 @@ def _read_leaves(
         blank = ~exact[:, None] & (low != high)
         low, high = np.where(blank, -np.inf, low), np.where(blank, np.inf, high)
         yield _LeafCounts(member, low, high, deviation, spread, names)
+
+
+def _find_uneven(
+    leaves: Sequence[NDArray[np.intp]], reached: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Leaves (nodes,) that somebody reaches as a member of some of its groups only.
+
+    There are none in a tree, whose leaves are conjunctions. A rule of a list also needs that all
+    rules before it fail, in which a group may be tied to other features.
+    """
+    uneven = np.zeros(len(reached), np.bool_)
+    for k, own in enumerate(leaves):
+        for j, other in enumerate(leaves):
+            moved = own[own != other]
+            uneven[moved] |= reached[moved, j] & (j != k)
+    return uneven
+
+
+def _read_uneven(
+    number: int,
+    tree: PublishedTree,
+    leaves: Sequence[NDArray[np.intp]],
+    uneven: NDArray[np.bool_],
+    labels: Codes,
+) -> Iterator[_LeafCounts]:
+    """What uneven leaves of exact counts tell: bounds of each group, in a set of its own.
+
+    A leaf's people of a group are no more than its people, and no fewer than these less all who can
+    reach it as members of other groups.
+    """
+    width, k = tree.counts.shape[1], len(leaves)
+    own = np.flatnonzero(uneven)
+    if not len(own) or tree.bootstrap or np.any(tree.sigma) or np.any(tree.scale):
+        return
+    place = np.full(len(uneven), -1)
+    place[own] = np.arange(len(own)) * width
+    sets, count = len(own) * width, tree.counts[own].ravel()
+    members = [place[each] for each in leaves]
+    if width == 2:
+        members = [np.where(each >= 0, each + labels, -1) for each in members]
+    sizes = np.stack([np.bincount(each[each >= 0], minlength=sets) for each in members])
+    if (count > sizes.sum(axis=0)).any():
+        raise InputError(
+            f"tree {number}: more people are in a leaf than of these people can be there; the "
+            "model was trained on other people"
+        )
+    for group, member in enumerate(members):
+        low = np.zeros((sets, k))
+        high = np.repeat(sizes[group][:, None].astype(np.float64), k, axis=1)
+        low[:, group] = np.maximum(count - sizes.sum(axis=0) + sizes[group], 0)
+        high[:, group] = np.minimum(count, sizes[group])
+        names = [
+            f"leaf {leaf} of tree {number}, group {group}" + (f", label {y}" if width == 2 else "")
+            for leaf in own
+            for y in range(width)
+        ]
+        yield _LeafCounts(member, low, high, np.zeros(sets), np.zeros(sets), names)
 
 
 def _bound(

@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from fpbench import InputError
 from fpbench.correction import prove
-from fpbench.models import find_tree_facts, read_trees
+from fpbench.models import PublishedTree, RuleList, find_tree_facts, read_trees
 
 
 def make_people(n, k, seed):
@@ -83,6 +83,45 @@ def test_different_people_of_a_bootstrap_sample_measure_how_many_there_are(size)
     assert len(off) > 200
     assert abs(off.mean()) < 0.25
     assert 0.75 < off.std() < 1.25
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_rule_list_tells_what_is_true(k, seed):
+    """Rules before a rule tie groups to other features: as A few reach it, as B more."""
+    rng = np.random.default_rng(seed)
+    age, groups = rng.integers(18, 80, 200), rng.integers(0, k, 200)
+    labels = rng.integers(0, 2, 200)
+    rules = RuleList(
+        [
+            ([("group", "=", 0), ("age", "<", 30)], 1),
+            ([("group", "in", [0, 1]), ("age", "<", 50)], 0),
+            ([("group", "=", k - 1), ("age", ">=", 70)], 1),
+            ([("age", "<", 60)], 0),
+        ],
+        default=1,
+    ).rules
+
+    def take_group(code):
+        return pd.DataFrame({"age": age, "group": code})
+
+    cells = rules.apply(take_group(groups)) * 2 + labels
+    by_label = np.bincount(cells, minlength=10).reshape(5, 2).astype(float)
+    proven = []
+    for counts in (by_label, by_label.sum(axis=1, keepdims=True)):
+        published = PublishedTree(rules.apply, counts)
+        facts = find_tree_facts([published], take_group, k, labels)
+        told = facts.count(np.eye(k)[groups])
+        assert ((told >= facts.low) & (told <= facts.high)).all()
+        possible = prove(facts, seconds=600)
+        assert possible[np.arange(200), groups].all()
+        proven.append((~possible).sum())
+    assert proven[0] >= proven[1]
+    assert len(facts)
+    with pytest.raises(InputError, match="trained on other people"):
+        find_tree_facts([PublishedTree(rules.apply, by_label + 200)], take_group, k, labels)
+    noisy = PublishedTree(rules.apply, by_label, scale=1.0)
+    assert find_tree_facts([noisy], take_group, k, labels).noisy.all()
 
 
 def test_trees_of_other_people_are_refused():
