@@ -11,7 +11,7 @@ from scipy.stats import binom
 import fpbench
 from fpbench import Guarantee, InputError, Learner, Subject
 from fpbench.auditing import bound_epsilon_one_run
-from fpbench.builtin.auditors._canaries import find_public, make_canaries
+from fpbench.builtin.auditors._canaries import find_public, keep_few, make_canaries
 from fpbench.builtin.auditors.epsilon_lower_bound import EpsilonLowerBound
 from fpbench.builtin.learners.pate import Pate
 from fpbench.builtin.learners.pflr import Pflr
@@ -117,6 +117,30 @@ def test_other_private_learners_are_audited_by_their_own_relation(learner, optio
         guesses = measures["epsilon_guesses"]
         most = bound_epsilon_one_run(options["canaries"], guesses, guesses, delta=delta, steps=2)
         assert measures["epsilon_most_provable"] == most
+
+
+@pytest.mark.slow
+def test_with_one_feature_a_canary_shows_behind_the_noise_of_a_regression(people):
+    """Of all features the same audits prove next to nothing at epsilon 8."""
+    learner = Pflr(epsilon=8.0)
+    few = [audit(learner, people, s, runs=200, features=1)["epsilon_bound"] for s in range(3)]
+    assert 0.4 < np.median(few) < 8
+    honest = [audit(Pflr(epsilon=1.0), people, s, runs=100, features=1) for s in range(10)]
+    above = sum(measures["epsilon_claim_holds"] == 0 for measures in honest)
+    assert above <= binom.ppf(0.999, len(honest), 0.05)
+
+
+def test_few_features_are_numbers_first(people):
+    names = [list(keep_few(people, n).features) for n in (1, 4, 99)]
+    assert names[0] == ["age"]
+    assert names[1] == ["age", "hours", "capital_gain", "education"]
+    assert len(names[2]) == people.features.shape[1]
+    few = keep_few(people, 1)
+    assert list(few.domain.to_lists()) == ["age"]
+    assert (few.sensitive == people.sensitive).all()
+    words = people.features.columns[[3, 0]]
+    turned = people.having(features=people.features[words])
+    assert list(keep_few(turned, 1).features) == ["age"]
 
 
 @dataclass
@@ -269,7 +293,7 @@ def test_without_a_learner_it_says_what_it_needs(people):
 @pytest.mark.parametrize(
     "wrong",
     [{"runs": 39}, {"mode": "one-run", "runs": 100}, {"canaries": 50}, {"confidence": 1.0},
-     {"mode": "one-run", "place": "far"}, {"guesses": 0.5}, {"people": 1}],
+     {"mode": "one-run", "place": "far"}, {"guesses": 0.5}, {"people": 1}, {"features": 0}],
 )  # fmt: skip
 def test_wrong_parameters_are_refused(wrong):
     with pytest.raises(ValidationError):

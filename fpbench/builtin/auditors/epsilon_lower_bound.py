@@ -28,6 +28,7 @@ from fpbench.builtin.auditors._canaries import (
     Place,
     Relation,
     find_public,
+    keep_few,
     make_canaries,
 )
 
@@ -52,7 +53,8 @@ class EpsilonLowerBound(Auditor):
     event, of the canary's score, of scores of others, and of how many of them are equal (which
     shows where a tree splits), and the other half count it. The bound is ln((p - delta) / q), p and
     q at the far ends of Clopper-Pearson intervals (Jagielski et al., 2020). `epsilon_most_provable`
-    is the greatest bound that as many runs can give: a greater epsilon needs more.
+    is the greatest bound that as many runs can give: a greater epsilon needs more. With
+    `features = 1` people have one feature only, which is a worst case, too.
 
     `one-run` trains one model; each of `canaries` is in its data by a fair coin. By the model's
     scores it guesses of a share `guesses` of them who was in and who was not, and the bound follows
@@ -130,6 +132,12 @@ class EpsilonLowerBound(Auditor):
         le=1_000_000,
         description="people beside the canaries, at most as many as there are training people",
     )
+    features: int | None = Field(
+        None,
+        ge=1,
+        description="how many features are kept, numbers first; all by default. Where noise grows "
+        "with the number of features, one shows a canary best",
+    )
     confidence: float = Field(
         0.95, ge=0.5, lt=1, description="probability with which the bound is true"
     )
@@ -161,7 +169,8 @@ class EpsilonLowerBound(Auditor):
         guarantee = getattr(subject.model, "guarantee", None)
         relation: Relation = "add-remove" if guarantee is None else guarantee.neighbours
         delta = 0.0 if guarantee is None else guarantee.delta
-        trial = _Trial(subject.learner, subject.train, self.place, guarantee is not None, rng)
+        people = subject.train if self.features is None else keep_few(subject.train, self.features)
+        trial = _Trial(subject.learner, people, self.place, guarantee is not None, rng)
         audit = self._audit_many if self.mode == "many-runs" else self._audit_one
         measured = audit(trial, relation, delta, subject.model)
         holds = None if guarantee is None else int(measured["epsilon_bound"] <= guarantee.epsilon)

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from fpbench import LEAST_EPSILON, Codes, Guarantee, Learner, Measure, MeasureValues, Sample
+from fpbench import (
+    LEAST_EPSILON,
+    Classifier,
+    Codes,
+    Guarantee,
+    Learner,
+    Measure,
+    MeasureValues,
+    Sample,
+)
 from fpbench.builtin.learners._fitted import as_labels, stack_labels
 from fpbench.builtin.learners._pflr_objective import (
     BoundedFeatures,
@@ -212,19 +223,45 @@ class Pflr(Learner):
         Raises InputError if a feature has no declared bounds or categories, or labels or groups are
         cut at a statistic of everybody; DataError if a number is missing.
         """
-        sample.check_cuts(self.protects, f"learner {self.name!r}")
-        design = BoundedFeatures.of(sample.features, sample.domain, f"learner {self.name!r}")
-        k = len(sample.groups)
-        sums = PeopleSums.of(design(sample.features), sample.labels, sample.sensitive, k)
-        budget = self.budget(design, k)
-        weights, changed = self.draw(sums, design, budget, 1, rng)
+        (model,) = self.fit_many(sample, np.ones((1, len(sample)), bool), [rng])
+        assert isinstance(model, PflrModel)
+        return model
+
+    def fit_many(
+        self,
+        people: Sample,
+        members: NDArray[np.bool_],
+        rngs: Sequence[np.random.Generator],
+    ) -> list[Classifier]:
+        """Train models of parts of the people, whose features are encoded once."""
+        people.check_cuts(self.protects, f"learner {self.name!r}")
+        design = BoundedFeatures.of(people.features, people.domain, f"learner {self.name!r}")
+        k = len(people.groups)
+        matrix, budget = design(people.features), self.budget(design, k)
         clean = self.model_copy(update={"epsilon": math.inf})
-        best, _ = clean.draw(sums, design, clean.budget(design, k), 1, rng)
-        return PflrModel(
-            design=design, weights=weights[0], guarantee=budget.guarantee(),
-            baseline=LogisticModel(design, best[0]), learner=self, sums=sums,
-            notes=self._collect_notes(budget, int(changed[0]), len(sums.slope)),
-        )  # fmt: skip
+        models: list[Classifier] = []
+        for chosen, rng in zip(members, rngs, strict=True):
+            sums = PeopleSums.of(matrix[chosen], people.labels[chosen], people.sensitive[chosen], k)
+            weights, changed = self.draw(sums, design, budget, 1, rng)
+            best, _ = clean.draw(sums, design, clean.budget(design, k), 1, rng)
+            models.append(
+                PflrModel(
+                    design=design, weights=weights[0], guarantee=budget.guarantee(),
+                    baseline=LogisticModel(design, best[0]), learner=self, sums=sums,
+                    notes=self._collect_notes(budget, int(changed[0]), len(sums.slope)),
+                )
+            )  # fmt: skip
+        return models
+
+    def score_many(
+        self, models: Sequence[Classifier], people: Sample, rng: np.random.Generator
+    ) -> Floats:
+        """What models of one design say about people, whose features are encoded once."""
+        own = [model for model in models if isinstance(model, PflrModel)]
+        if not own or len(own) < len(models) or any(one.design != own[0].design for one in own):
+            return super().score_many(models, people, rng)
+        weights = np.stack([one.weights for one in own])
+        return RedrawnLogistic(own[0].design, weights).proba(people.features)
 
     def draw(
         self,
