@@ -116,6 +116,9 @@ class AttackResult:
         largest = percent(self._average("majority_accuracy"))
         first = f"Naming the largest group is right for {largest} %."
         disclosed = self.leaderboard().sentences[2:] if self.disclosed else ()
+        # Who called `attack` has published nothing yet.
+        claim = f"Publishing a true claim of {self.rows[0].get('claim_metric')}"
+        disclosed = [text.replace("The published claim", claim, 1) for text in disclosed]
         return (first, self._describe_model(), *disclosed)
 
     @property

@@ -72,6 +72,8 @@ class Sheet:
     """Headings of columns that a terminal shows as lines between the rows that share them."""
     opening: tuple[str, ...] = ()
     """Sentences that stand above it."""
+    explained: tuple[tuple[str, str], ...] = ()
+    """Headings that do not explain themselves, and notes on them: of columns that are shown."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -84,9 +86,11 @@ class Sheet:
 
     @property
     def all_notes(self) -> tuple[str, ...]:
-        """The notes, and how many lines are not shown."""
-        more = f"{self.unshown:,} more line{'s' * (self.unshown != 1)}"
-        return (*self.notes, more) if self.unshown else self.notes
+        """The notes, those on headings, and how many lines are not shown."""
+        headings = {column.heading for column in self.columns}
+        of_columns = [f"{name}: {text}" for name, text in self.explained if name in headings]
+        more = [f"{self.unshown:,} more line{'s' * (self.unshown != 1)}"] if self.unshown else []
+        return (*self.notes, *of_columns, *more)
 
     def divide(self) -> tuple[Sheet, list[tuple[str, int]]]:
         """The table without the columns of its sections; these in words, and where each begins."""

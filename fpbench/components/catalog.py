@@ -109,7 +109,7 @@ class Catalog:
         if not isinstance(kind, str) or kind not in KINDS:
             raise NameUnknownError(explain_unknown_kind(kind))
         if not isinstance(name, str):
-            raise NameUnknownError(f"{kind}: must be the name of a {kind}, not {show_value(name)}")
+            raise NameUnknownError(f"{kind}: must be the name of one, not {show_value(name)}")
         try:
             entry = self.entries[kind, name]
         except KeyError:

@@ -187,8 +187,8 @@ def calibrate_beliefs(
     if (known == known[0]).all():
         raise InputError(
             f"all {len(known)} held-out people belong to one group, which tells nothing of how far "
-            "to trust an adversary: hold out more people, or enlarge the attack set ([split] "
-            "attack)"
+            "to trust an adversary: hold out more people, make known more of them ([split] attack "
+            "in a matrix, known= of fpbench.attack), or merge rare groups"
         )
     logits = _to_logits(held_out)
     scaling = _fit_scaling(logits, known)

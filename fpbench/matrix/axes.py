@@ -159,7 +159,10 @@ def _read_tables(
         where = f"{origin}: [[{kind}]] no. {number}"
         use, label = table.get("use"), table.get("label")
         if not isinstance(use, str):
-            raise MatrixError(f'{where}: needs use = "NAME", the name of a {kind}')
+            several = f"; of several, each has its own [[{kind}]]" if isinstance(use, list) else ""
+            raise MatrixError(
+                f'{where}: needs use = "NAME", one that `fpbench describe {kind}` lists{several}'
+            )
         if label is not None and not (isinstance(label, str) and label):
             raise MatrixError(f"{where}: label: must be a text that is not empty")
         where += f" ({use})"

@@ -76,7 +76,7 @@ def draw(figure: Figure, output: Path, *, width: float | None = None) -> None:
 def render(figure: Figure, form: str, *, width: float | None = None) -> bytes:
     """A figure in one of `FORMATS`; see `draw`."""
     if width is not None and not 1 <= width <= 50:
-        raise InputError(f"--width: {width:g} is out of range (1 to 50 inches)")
+        raise InputError(f"width: {width:g} is out of range (1 to 50 inches)")
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas

@@ -230,6 +230,7 @@ def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = N
         ),
         sections=tuple(kind for kind in apart if kind in kinds),
         opening=board.sentences,
+        explained=((_P_VALUE, "whether a line differs from the line above"),),
     )
 
 
@@ -346,6 +347,11 @@ def _list_notes(board: Leaderboard) -> Iterable[str]:
             f"gain exceeds its limit in {lines}: at least the difference is repair of the first "
             "guess; column repair"
         )
+    if board.in_points and any(map(_leaks_more, board.lines)):
+        yield (
+            "leak may exceed limit: limit is what the best attack can gain from the claim alone; "
+            "weaker attacks catch up, and learn the predictions with the claim if they lack them"
+        )
     if any(0 < line.done < LEAST_SEEDS for line in board.lines):
         yield f"Fewer than {LEAST_SEEDS} seeds give no interval: run more seeds."
     ranked = (line.measures.get(board.rank_by) for line in board.lines)
@@ -363,6 +369,12 @@ def _exceeds_limit(line: Line) -> bool:
     if gain is None or limit is None:
         return False
     return (gain.mean if gain.low is None else gain.low) > limit.mean
+
+
+def _leaks_more(line: Line) -> bool:
+    """Whether the mean leak that is shown is greater than the limit that is shown beside it."""
+    leak, limit = line.measures.get("leak"), line.measures.get("limit")
+    return leak is not None and limit is not None and leak.mean > limit.mean
 
 
 def _list_warnings(board: Leaderboard) -> Iterable[str]:

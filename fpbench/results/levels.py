@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from fpbench.base.text import signed_points
 from fpbench.components.sights import SIGHTS, sights_of
 from fpbench.results.sentences import choose_line, count_groups, group_of, list_words, name_attack
 from fpbench.results.waterfall import Level, Waterfall
 
 if TYPE_CHECKING:
     from fpbench.results.leaderboard import Leaderboard, Line
+    from fpbench.results.statistics.intervals import Interval
 
 _SEEN = tuple(name for name in SIGHTS if name in sights_of("adversary") - {"labels"})
 """What adversaries see: each of them that, and what stands before it."""
@@ -32,7 +34,8 @@ def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Water
     line = board.lines[chosen]
     group = group_of(board, line)
     mine = [i for i, each in enumerate(board.lines) if group_of(board, each) == group]
-    levels = []
+    levels: list[Level] = []
+    measured: Line | None = None
     if (baseline := line.measures.get("majority_accuracy")) is not None:
         levels.append(Level(_LARGEST, baseline, "", line.labels))
     lacking = []
@@ -45,9 +48,11 @@ def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Water
             levels.append(Level(name, blind, attack, line.labels))
         elif best is None:
             lacking += [name] if name not in _OF_FEW_MODELS else []
-        else:
-            right = best.measures["without_accuracy"]
-            levels.append(Level(name, right, name_attack(board, best, adversary=True), best.labels))
+        else:  # who sees more may do without it
+            if measured is None or _reaches(best) > _reaches(measured):
+                measured = best
+            attack = name_attack(board, measured, adversary=True)
+            levels.append(Level(name, _without(measured), attack, measured.labels))
     with_claim = _find_best(board, mine, "with_accuracy")
     if with_claim is None or len(levels) < 2:
         return None
@@ -67,12 +72,29 @@ def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Water
             name_attack(board, with_claim), with_claim.labels,
         )
     )  # fmt: skip
+    own = ""
+    if measured is not None and "leak" in with_claim.measures and (
+        measured.labels["adversary"] != with_claim.labels["adversary"]
+    ):  # fmt: skip
+        own = (
+            f"{name_attack(board, with_claim)} adds "
+            f"{signed_points(with_claim.measures['leak'].mean)} points to its own guess without "
+            "the disclosure"
+        )
     shown = [f"{kind} {line.labels[kind]}" for kind in board.within if line.labels[kind]]
     several = [f"{count} {kind}s" for kind, count in count_groups(board).items() if count > 1]
     here = "the one where the disclosure adds most to the best attack is shown"
     why = f"Of {list_words(several)}, {here}" if several else ""
     return Waterfall(line.labels.get("dataset", ""), ", ".join(shown), why, tuple(levels),
-                     tuple(lacking))  # fmt: skip
+                     tuple(lacking), own)  # fmt: skip
+
+
+def _without(line: Line) -> Interval:
+    return line.measures["without_accuracy"]
+
+
+def _reaches(line: Line) -> float:
+    return _without(line).mean
 
 
 def _find_last_seen(columns: str) -> str:

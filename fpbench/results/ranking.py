@@ -269,11 +269,9 @@ def board(
         def text(name: str, i: int) -> str:
             return tally.text(name, int(places[i]))
 
-        leaks = tally.by_seed("leak")[places]
-        sentences, waterfall = (
-            summarise_leak(leaderboard, leaks, text),
-            make_waterfall(leaderboard, text),
-        )
+        leaks, reached = (tally.by_seed(name)[places] for name in ("leak", "without_accuracy"))
+        sentences = summarise_leak(leaderboard, leaks, reached, text)
+        waterfall = make_waterfall(leaderboard, text)
         return replace(leaderboard, sentences=sentences, waterfall=waterfall)
     return leaderboard
 

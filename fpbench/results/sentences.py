@@ -8,7 +8,7 @@ from (Bonferroni); they must agree before anything is called significant.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,18 +27,21 @@ _MOST_NAMED = 2
 
 
 def summarise_leak(
-    board: Leaderboard, leaks: NDArray[np.float64], text: Callable[[str, int], str]
+    board: Leaderboard,
+    leaks: NDArray[np.float64],
+    reached: NDArray[np.float64],
+    text: Callable[[str, int], str],
 ) -> tuple[str, ...]:
     """What a leaderboard of one data set says.
 
     `board`: attacks, ranked by `with_accuracy`. `leaks`: (lines, seeds) what the disclosure adds in
-    each line; NaN where a line lacks a seed. `text`: what all rows of a line say under a name;
-    empty where they differ or say nothing.
+    each line; NaN where a line lacks a seed. `reached`: (lines, seeds) what each guesses without
+    it. `text`: what all rows of a line say under a name; empty where they differ or say nothing.
 
     At most three sentences: what naming the largest group reaches, what the best attack reaches
     without the disclosure, and what the disclosure adds to it and could add. Of several models and
-    disclosures they are about those where it adds most to the best attack, and name the model of
-    which most is guessed without it.
+    disclosures they are about those where it adds most to the best attack; they name the model of
+    which most is guessed without it, and the attack that gains more without being the best.
     """
     chosen = choose_line(board)
     if chosen is None:
@@ -53,13 +56,13 @@ def summarise_leak(
         sentences.append(
             f"From {seen} the best attack{_name_model(line, several)} guesses "
             f"{percent(without.mean)} % ({_name_best(board, chosen)})"
-            f"{_describe_most(board, line, text)}."
+            f"{_describe_most(board, line, reached, text)}."
         )
     values = leaks[chosen][~np.isnan(leaks[chosen])]
     if len(values):
         counted = [f"{count} {kind}s" for kind, count in several.items() if count > 1]
         where = _name_model(line, several) or " here"
-        of_all = f"Of {list_words(counted)}, the best attack gains most{where}"
+        of_all = f"Of the best attacks on {list_words(counted)}, the one{where} gains most"
         lead = f"{of_all}: the" if counted else "The"
         label = line.labels.get("disclosure", "")
         word = "report" if "facts" in line.measures else "claim"
@@ -67,39 +70,76 @@ def summarise_leak(
         alone = "predictions" in text("adversary_sees", chosen)
         if not alone:  # the corrector sees them anyway, and the limit is not about them
             claim += ", with the predictions that it is about,"
-        tried = sum(each.rank is not None for each in board.lines)
-        added = describe_added(values, "leak", tried)
+        added = describe_added(values, "leak", _count_tried(board))
+        added += _describe_others(board, leaks, chosen)
         limit = _describe_limit(line, text("limit_covers", chosen), alone=alone)
         sentences.append(f"{claim} {added}{limit}.")
     return tuple(sentences)
 
 
-def _describe_most(board: Leaderboard, line: Line, text: Callable[[str, int], str]) -> str:
+def _describe_most(
+    board: Leaderboard,
+    line: Line,
+    reached: NDArray[np.float64],
+    text: Callable[[str, int], str],
+) -> str:
     """The model of which most is guessed without the disclosure, if it is another than the line's.
 
-    It says what the predictions bring there, if some attack on this model does not see them.
+    It says what the predictions bring there, if some attack on this model does not see them; that
+    they raise what is guessed, only if a test for all lines says so.
     """
     leading = _find_leading(board)
     most = max(leading.values(), key=lambda i: _get_mean(board.lines[i], "without_accuracy"))
     other = board.lines[most]
-    reached = _get_mean(other, "without_accuracy")
+    reached_there = _get_mean(other, "without_accuracy")
     if other.labels["learner"] == line.labels["learner"] or (
-        percent(reached) == percent(_get_mean(line, "without_accuracy"))
+        percent(reached_there) == percent(_get_mean(line, "without_accuracy"))
     ):
         return ""
     seen = text("adversary_sees", most).split(", ")
-    rest = [
-        _get_mean(each, "without_accuracy")
+    blind = [
+        i
         for i, each in enumerate(board.lines)
         if group_of(board, each) == group_of(board, other)
         and "predictions" in seen
         and {*text("adversary_sees", i).split(", ")} == {*seen} - {"predictions"}
     ]
-    apart = f", and {percent(max(rest))} % without the predictions" if rest else ""
+    best = max(blind, key=lambda i: _get_mean(board.lines[i], "without_accuracy"), default=None)
+    name = other.labels["learner"]
+    if best is None:
+        from_seen = list_words(seen) or "what it sees"
+        return f"; the best on {name} guesses {percent(reached_there)} % from {from_seen}"
+    before = _get_mean(board.lines[best], "without_accuracy")
+    brought = reached[most] - reached[best]
+    tested = _test(brought[~np.isnan(brought)], "without_accuracy", _count_tried(board))
+    if tested is None or not (tested.clear and tested.low > 0):
+        return (
+            f"; the best on {name} guesses {percent(reached_there)} % from "
+            f"{list_words(seen)}, and {percent(before)} % without the predictions"
+        )
     return (
-        f"; the best on {other.labels['learner']} guesses {percent(reached)} % from "
-        f"{list_words(seen) or 'what it sees'}{apart}"
+        f"; on {name} its predictions raise the best attack from {percent(before)} to "
+        f"{percent(reached_there)} % ({tested.interval} points)"
     )
+
+
+def _describe_others(board: Leaderboard, leaks: NDArray[np.float64], chosen: int) -> str:
+    """What attacks gain that are not the best, if more than the chosen line, and if surely so."""
+    tried, leading = _count_tried(board), {*_find_leading(board).values()}
+    others = [i for i, line in enumerate(board.lines) if line.rank is not None and i not in leading]
+    most = max(others, key=lambda i: _get_mean(board.lines[i], "leak"), default=None)
+    if most is None:
+        return ""
+    line, gained = board.lines[most], _get_mean(board.lines[most], "leak")
+    least = max(0.0, _get_mean(board.lines[chosen], "leak"))
+    if not gained > least or signed_points(gained) == signed_points(least):
+        return ""
+    tested = _test(leaks[most][~np.isnan(leaks[most])], "leak", tried)
+    if tested is None or not (tested.clear and tested.low > 0):
+        return ""
+    named = f"{name_attack(board, line)}{_name_model(line, count_groups(board))}"
+    points = signed_points(gained).lstrip("+")
+    return f"; other attacks gain up to {points} points ({named}), but guess no more than the best"
 
 
 def summarise_ranking(board: Leaderboard) -> tuple[str, ...]:
@@ -156,20 +196,54 @@ def describe_added(values: NDArray[np.float64], name: str, tried: int = 1) -> st
         return f"{_format_points(mean)} at one seed (other seeds may differ)"
     if all_alike(values):
         return f"{_format_points(mean)} at each of {count} seeds"
-    if count < LEAST_SEEDS:
+    tested = _test(values, name, tried)
+    if tested is None:
         return f"{_format_points(mean)}, not significant at {count} seeds"
+    if tested.low <= 0 <= tested.high:
+        return (
+            f"adds nothing that {count} seeds can tell ({signed_points(mean)} points, "
+            f"{tested.interval})"
+        )
+    doubt = "" if tested.clear else (
+        f", not significant at {count} seeds (signed ranks: p = {tested.p_value:.3f})"
+    )  # fmt: skip
+    return f"{_format_points(mean)} ({tested.interval}){doubt}"
+
+
+class _Tested(NamedTuple):
+    """What tests say of a mean that may have been chosen from several."""
+
+    low: float
+    high: float
+    interval: str
+    """The two in words."""
+    p_value: float
+    """Of signed ranks against 0, for all that it was chosen from."""
+
+    @property
+    def clear(self) -> bool:
+        """Whether signed ranks tell the mean from 0."""
+        return self.p_value < ALPHA
+
+
+def _test(values: NDArray[np.float64], name: str, tried: int) -> _Tested | None:
+    """Tests of the mean of values (n,), chosen from `tried`; None of too few or if all are alike.
+
+    `name`: of the measure, which seeds the resampling.
+    """
+    if len(values) < LEAST_SEEDS or all_alike(values):
+        return None
     share = _EACH_SIDE / tried
     ends = bounds(values[None], name) if tried == 1 else widest(values, name, share)
     low, high = (float(np.squeeze(end)) for end in ends)
     at_once = f" of {tried} at once" if tried > 1 else ""
+    p_value = float(signed_rank(values[None], np.zeros((1, len(values))))[0]) * tried
     interval = f"95 %{at_once}: {signed_points(low)} to {signed_points(high)}"
-    if low <= 0 <= high:
-        return (
-            f"adds nothing that {count} seeds can tell ({signed_points(mean)} points, {interval})"
-        )
-    p_value = float(signed_rank(values[None], np.zeros((1, count)))[0]) * tried
-    doubt = "" if p_value < ALPHA else f", not significant at {count} seeds"
-    return f"{_format_points(mean)} ({interval}){doubt}"
+    return _Tested(low, high, interval, min(p_value, 1.0))
+
+
+def _count_tried(board: Leaderboard) -> int:
+    return sum(line.rank is not None for line in board.lines)
 
 
 _EACH_SIDE = 0.025

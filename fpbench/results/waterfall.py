@@ -44,6 +44,8 @@ class Waterfall:
     levels: tuple[Level, ...]
     lacking: tuple[str, ...]
     """What no attack sees alone, so that it is part of the next level."""
+    own_gain: str = ""
+    """What the disclosure adds to the last attack itself, if that was not the best before."""
 
     @property
     def caption(self) -> str:
@@ -52,6 +54,7 @@ class Waterfall:
         parts = [
             f"{self.about[:1].upper()}{self.about[1:]}: each level is the best attack that sees no "
             "more, calibrated",
+            self.own_gain,
             f"Not in this run: {', '.join(lacking)}" if lacking else "",
             self.chosen,
         ]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 FORMATS = ("csv", "parquet", "jsonl")
+NOT_RUN = "not run"
+"""Status of a cell that has none: it was not chosen, or the run was interrupted before."""
 
 
 _OTHER_FORMATS = frozenset({"xlsx", "xls", "ods", "json", "feather", "arrow", "html", "md", "tex"})
@@ -56,6 +58,7 @@ def export_rows(results: Results, form: str, output: Path | None, *, long: bool)
     if output is not None:
         check_output(output)
     frame = _to_long(results) if long else results.frame()
+    frame["status"] = frame["status"].replace("", NOT_RUN)
     try:
         if form == "parquet":
             _write_parquet(frame, output)

@@ -87,7 +87,7 @@ def test_a_pipeline_of_words_gaps_and_dates_is_attacked(world):
         r"predictions [\d.]+ %: the model .*2 seeds\.",
         sentences[1],
     )
-    assert "published claim" in sentences[2]
+    assert sentences[2].startswith("Publishing a true claim of statistical-parity")
     assert str(result.leaderboard()).splitlines()[-3].split()[:2] == ["1", "a2"]
     assert "<table>" in result._repr_html_()
 

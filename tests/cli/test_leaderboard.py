@@ -110,6 +110,21 @@ def test_views_and_formats(command, run):
         assert json.loads(fine(command("leaderboard", run, "--view", view, "--json")).stdout)
 
 
+def test_the_message_comes_first_then_the_bars_then_the_table(command, run):
+    shown = fine(command("leaderboard", run, COLUMNS="80")).stdout
+    places = [shown.index(text) for text in (
+        "Census <b>[red]", "Naming the largest", "known  ", "\ndataset census", "# adversary"
+    )]  # fmt: skip
+    assert places == sorted(places)
+    assert [shown.count(text) for text in ("Census <b>", "Naming the")] == [1, 1]
+    for plain in (
+        command("leaderboard", run, "--columns", "gain"),
+        command("--plain", "leaderboard", run),
+    ):
+        assert "% right" not in plain.stdout
+        assert "Naming the largest" in plain.stdout
+
+
 def test_json_says_all_that_a_line_knows(command, run):
     (board,) = json.loads(fine(command("leaderboard", run, "--json")).stdout)
     assert (board["rank_by"], board["least_first"], board["view"]) == (

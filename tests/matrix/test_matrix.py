@@ -128,6 +128,11 @@ BAD = {
         "dataset = []\n" + GOOD.replace('[[dataset]]\nuse = "flock"', ""),
         "dataset: ",
     ),
+    "several names": (
+        GOOD + "[[adversary]]\nuse = ['a1', 'a2']\n",
+        'needs use = "NAME", one that `fpbench describe adversary` lists; of several, each has its '
+        "own [[adversary]]",
+    ),
     "no name": (GOOD + "[[corrector]]\nlabel = 'x'\n", '[[corrector]] no. 3: needs use = "NAME"'),
     "empty label": (GOOD + "[[corrector]]\nuse = 'x'\nlabel = ''\n", "label: must be a text"),
     "duplicate label": (GOOD + '[[corrector]]\nuse = "flip"\n', "the label 'flip' is taken"),

@@ -285,8 +285,19 @@ def test_a_leak_that_seeds_do_not_tell():
 def test_few_seeds_are_not_significant_however_much_they_agree():
     (*_, added) = said(run(CLEAR[:3], ALONE))
     assert (
-        "adds 0.30 points (95 %: +0.30 to +0.30), not significant at 3 seeds; an attacker" in added
+        "adds 0.30 points (95 %: +0.30 to +0.30), not significant at 3 seeds (signed ranks: "
+        "p = 0.250); an attacker" in added
     )
+
+
+def test_an_interval_beside_zero_that_ranks_do_not_confirm_is_explained():
+    leaks = [0.0001] * 6 + [-0.02, -0.015, -0.001, -0.0009, -0.0012, -0.02]
+    (*_, added) = said(run(leaks, ALONE))
+    ends = interval(np.array(leaks), "leak")
+    assert ends.high < 0
+    p_value = float(signed_rank(np.array([leaks]), np.zeros((1, 12)))[0])
+    assert p_value > 0.05
+    assert f", not significant at 12 seeds (signed ranks: p = {p_value:.3f}); an" in added
 
 
 def test_one_seed_tells_nothing_about_others():
@@ -329,7 +340,7 @@ def test_of_several_models_it_is_the_greatest_and_tested_as_the_greatest_of_all(
     assert best == ("From features and predictions the best attack on second guesses 85.1 % (a2).")
     low, high = widest(np.array(CLEAR), "leak", 0.025 / 6)
     assert added.startswith(
-        "Of 2 learners and 2 disclosures, the best attack gains most on second: the published claim adds "
+        "Of the best attacks on 2 learners and 2 disclosures, the one on second gains most: the published claim adds "
         f"0.31 points (95 % of 6 at once: {signed_points(low)} to {signed_points(high)}); an attacker"
     )
     # Eight seeds tell one line from nothing, 2 / 2^8 = .008, but not the greatest of seven.
@@ -345,11 +356,39 @@ def test_the_model_of_which_most_is_guessed_is_named_with_what_its_predictions_b
         "on plain guesses 85.1 % (a2); the best on reveals guesses 88.1 % from features and "
         "predictions."
     )
-    assert said(rows + alone)[1].endswith(
+    assert said(rows + alone)[1].endswith(  # the same at all seeds: no test, and so no verb
         "features and predictions, and 78.1 % without the predictions."
     )
+    clear = [{**row, "without_accuracy": row["without_accuracy"] + row["seed"] ** 2 / 1e5}
+             for row in alone]  # fmt: skip
+    assert re.search(
+        r"; on reveals its predictions raise the best attack from 78\.1 to 88\.1 % "
+        r"\(95 % of 3 at once: \+9\.\d\d to \+\d+\.\d\d points\)\.$",
+        said(rows + clear)[1],
+    )
+    # A difference that seeds do not tell is no rise, whatever the means are.
+    wave = [{**row, "without_accuracy": row["without_accuracy"] + (-1) ** row["seed"] * 0.3}
+            for row in alone]  # fmt: skip
+    assert "raise" not in said(rows + wave)[1]
     _, lower, _ = said(run(CLEAR, ALONE, learner="plain") + alone)
     assert "reveals" not in lower
+
+
+def test_an_attack_that_gains_more_without_being_the_best_is_named():
+    """So that the largest leak of the board does not contradict the sentence."""
+    much = [10 * leak for leak in CLEAR]
+    best = run(CLEAR, ALONE, learner="one") + run(NULL, (("a2", 0.9),), learner="other")
+    *_, added = said(best + run(much, (("a1", 0.8),), learner="other"))
+    points = signed_points(np.mean(much)).lstrip("+")
+    assert (
+        f"; other attacks gain up to {points} points (a1 on other), but guess no more than the "
+        "best; an" in added
+    )
+    few = [row for row in best + run(much, (("a1", 0.8),), learner="other") if row["seed"] < 5]
+    unsure = run([0.2, -0.1] * 6, (("a1", 0.8),), learner="other")
+    less = run([leak / 2 for leak in CLEAR], (("a1", 0.8),), learner="other")
+    for rows in (few, best + unsure, best + less, best):
+        assert "other attacks" not in said(rows)[-1]
 
 
 def test_the_greatest_of_many_that_add_nothing_is_seldom_called_more():
@@ -461,6 +500,22 @@ def test_a_waterfall_is_of_one_model_and_names_it_and_what_is_not_there():
                    for row in run(NULL)]) is None  # fmt: skip
 
 
+def test_who_sees_more_does_not_guess_less():
+    """So that the bar of the claim says what the sentence says."""
+    rows = run(CLEAR, (("a1", 0.82),), sees=SEEN["a1"]) + run(NULL, (("a2", 0.81),))
+    waterfall = levels(rows)
+    assert [level.attack for level in waterfall.levels[1:]] == ["a1", "a1", "a1"]
+    means = [level.right.mean for level in waterfall.levels]
+    assert means[1] == means[2]
+    assert means[3] - means[2] == pytest.approx(np.mean(CLEAR))
+    assert "its own guess" not in waterfall.caption
+    # Where another attack was the best before, its own gain is said, too.
+    rows = run(CLEAR, (("a1", 0.82),), sees=SEEN["a1"]) + run(NULL, (("a2", 0.821),))
+    waterfall = levels(rows)
+    assert [level.attack for level in waterfall.levels[1:]] == ["a1", "a2", "a1"]
+    assert ". a1 adds +0.31 points to its own guess without the disclosure." in waterfall.caption
+
+
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_bars_are_as_long_as_the_shares(before, after):
     bar = draw_bar(before, after).rstrip()
@@ -468,6 +523,22 @@ def test_bars_are_as_long_as_the_shares(before, after):
     length = sum(8 if letter == "█" else " ▏▎▍▌▋▊▉".index(letter) for letter in dark) / 8
     assert abs(light - 26 * min(before, after)) <= 0.5 + 1e-9
     assert abs(length - 26 * max(after - before, 0)) <= 1 / 16 + 1e-9
+
+
+def test_what_p_is_about_is_said_where_it_is_shown():
+    table = sheet(boards_of(run(CLEAR))[0])
+    note = "p: whether a line differs from the line above"
+    wide, narrow = table.fit(200)[0], table.fit(60)[0]
+    assert (note in wide.remarks, note in narrow.remarks) == (True, False)
+    assert [column.heading for column in narrow.columns].count("p") == 0
+    assert note not in sheet(boards_of(run(CLEAR, ALONE))[0]).remarks
+
+
+def test_a_leak_above_its_limit_is_explained():
+    much = [20 * leak for leak in CLEAR]
+    for leaks, noted in ((much, True), (NULL, False)):
+        remarks = sheet(boards_of(run(leaks, ALONE))[0]).remarks
+        assert any(text.startswith("leak may exceed limit: ") for text in remarks) is noted
 
 
 def test_of_intervals_a_narrow_terminal_keeps_that_of_the_leak():

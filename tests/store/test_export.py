@@ -4,6 +4,7 @@ import io
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import typer.main
 from malformed import command
@@ -124,3 +125,16 @@ def test_a_file_has_the_texts_as_they_are(tmp_path):
     """Who reads data by a program gets them whole."""
     export_rows(Results.of([row(m=EVIL)]), "csv", tmp_path / "out.csv", long=False)
     assert EVIL in (tmp_path / "out.csv").read_bytes().decode()
+
+
+def test_cells_that_were_not_run_say_so(tmp_path, toys):
+    """Whoever counts rows by status finds them: not chosen, or not done yet."""
+    learners = [{"use": "parrot"}, {"use": "parrot", "label": "other", "number": 2}]
+    run = fpbench.run(
+        {**MATRIX, "learner": learners}, settings=["learner=other"], out=tmp_path / "r"
+    )
+    rows = pd.read_csv(run.export(tmp_path / "rows.csv"))
+    assert rows.groupby("learner")["status"].unique().map(list).to_dict() == {
+        "other": ["done"], "parrot": ["not run"],
+    }  # fmt: skip
+    assert set(pd.read_csv(run.export(tmp_path / "l.csv", long=True))["learner"]) == {"other"}

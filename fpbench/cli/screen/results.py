@@ -60,17 +60,21 @@ SHOW_ALL = "`fpbench leaderboard RUN --all` shows all lines"
 def show_leaderboard(
     board: Leaderboard, measures: Sequence[str] = (), most: int | None = None
 ) -> None:
-    """A leaderboard as a table; what all its lines share stands above it once.
+    """What a leaderboard says, the waterfall, and the table.
 
-    `measures`: the measures to show; none for those that tell most. `most`: how many lines to show;
-    None for all.
+    `measures`: the measures to show, without the waterfall; none for those that tell most.
+    `most`: how many lines to show; None for all.
     """
-    show_sheet(sheet(board, measures, most))
+    table = sheet(board, measures, most)
+    if board.waterfall is not None and not measures and not console.MODE.plain:
+        show_sheet(Sheet(table.title, "", (), (), opening=table.opening))
+        show_sheet(waterfall_sheet(board.waterfall))
+        console.terminal().print()
+        table = replace(table, title="", opening=())
+    show_sheet(table)
     grid = grid_sheet(board) if board.view == "mechanisms" else None
     if grid is not None:
         show_sheet(grid)
-    if board.waterfall is not None and not measures and not console.MODE.plain:
-        show_sheet(waterfall_sheet(board.waterfall))
     # Whoever asks for a few lines wants no curves of the others.
     curves = curve_sheet(board) if most is None or most >= min(len(board.lines), MOST) else None
     if curves is not None and not console.MODE.plain:

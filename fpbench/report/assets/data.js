@@ -75,6 +75,7 @@ class Run {
     const made = { [cell]: this.value(cell, i) };
     for (const kind of this.kinds) made[kind] = this.label(this.of[i], kind);
     for (const name of others) made[name] = this.value(name, i);
+    made.status ||= 'not run';
     return made;
   }
 }
