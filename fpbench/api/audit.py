@@ -128,7 +128,8 @@ def audit(
     neighbours
         The relation that epsilon is measured by, `attribute` by default; a curator says it itself.
     rng
-        For simulated noise and for intervals: a generator, or a seed.
+        For simulated noise and for intervals: a generator, or a seed. By default noise is fresh,
+        and a plain audit, which has none, says the same each time.
 
     Returns
     -------
@@ -156,7 +157,7 @@ def audit(
     a    1000             0.5                 NaN                  NaN
     b    1000             1.0                 NaN                  NaN
     """
-    generator = to_generator("rng", rng)
+    generator = to_generator("rng", 0 if rng is None and epsilon is None else rng)
     check_same_rows(X=X, sensitive=sensitive, labels=labels, model=model)
     if (
         isinstance(X, type)

@@ -18,6 +18,7 @@ from fpbench.base.arguments import (
     to_path,
 )
 from fpbench.base.errors import DataError, InputError
+from fpbench.base.sheet import InWords
 from fpbench.data.table import Table
 from fpbench.execution.engines.opening import EngineRequest
 from fpbench.execution.runner import Finished
@@ -30,7 +31,7 @@ from fpbench.store.store import Store
 
 
 @dataclass(frozen=True)
-class RunPlan:
+class RunPlan(InWords):
     """What `fpbench.run` would do with a matrix, as `fpbench plan` prints it.
 
     Attributes

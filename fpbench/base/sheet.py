@@ -196,6 +196,14 @@ def make_table(
     return [Sheet(title, "", columns, rows)] if (rows := tuple(rows)) else []
 
 
+class InWords:
+    """What prints itself in words."""
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return f"<p>{_escape_html(str(self))}</p>"
+
+
 class Paged(ABC):
     """What shows itself as lines and tables below each other."""
 

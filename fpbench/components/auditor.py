@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.sheet import InWords
 from fpbench.claims.rates import Metric
 from fpbench.components.attack_kinds import Component, Learner
 from fpbench.components.guarantee import Guarantee, Neighbours
@@ -81,7 +82,7 @@ class Subject:
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(InWords):
     """The result of a private audit of fairness, R times over, each time with fresh noise.
 
     Fairness is the ratio of the least to the greatest group rate, in [0, 1]: 1 is fair. For

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fpbench.base.distribution import tell_extra
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.files import check_output
+from fpbench.base.text import percent, signed_points
 from fpbench.report.figures import Axis, Figure, Panel, Point, Series
 
 if TYPE_CHECKING:
@@ -236,7 +237,8 @@ def _bars(axes: Axes, series: Series, x: Sequence[Any], colour: str) -> None:
                  linewidth=0.8, alpha=alpha, label=name)  # fmt: skip
         axes.errorbar([at], [point.y], yerr=ends, color="black", capsize=1.5, linewidth=0.8)
         top = max(point.y, before, point.high or 0)
-        text = f"{point.y:.1f}" if number == 0 else f"{point.y:.1f}\n({point.y - before:+.2f})"
+        added = f"\n({signed_points((point.y - before) / 100)})" if number else ""
+        text = f"{percent(point.y / 100)}{added}"
         axes.annotate(text, (at, top), (0, 2), textcoords="offset points", ha="center",
                       va="bottom", fontsize=7)  # fmt: skip
         before = point.y

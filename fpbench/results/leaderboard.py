@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from fpbench.base.sheet import Column, Sheet, html, plain_text
+from fpbench.base.sheet import Column, InWords, Sheet, html, plain_text
 from fpbench.base.text import format_number, percent, points_above, signed_points
 from fpbench.components.measures import LESS, Glossary
 from fpbench.components.own_measures import GLOSSARY
@@ -74,7 +74,7 @@ _P_VALUE = "p"
 
 
 @dataclass(frozen=True)
-class Line:
+class Line(InWords):
     """One combination of components, over all seeds."""
 
     rank: int | None

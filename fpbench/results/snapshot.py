@@ -13,7 +13,7 @@ from typing import Protocol
 
 from fpbench.base.argument_types import check_methods
 from fpbench.base.errors import FpbenchError, StoreError
-from fpbench.base.sheet import Shown
+from fpbench.base.sheet import InWords, Shown
 from fpbench.components.catalog import discover
 from fpbench.components.measures import Measure
 from fpbench.components.names import Status
@@ -37,7 +37,7 @@ class SavedRun(Protocol):
 
 @check_methods
 @dataclass(frozen=True)
-class Snapshot:
+class Snapshot(InWords):
     """The content of a run when its directory was opened; read once."""
 
     path: Path
@@ -51,6 +51,12 @@ class Snapshot:
     """The matrix as `Store.matrix` gives it."""
     unshown_seeds: tuple[int, ...] = ()
     """As of `Store.unshown_seeds`."""
+
+    def __str__(self) -> str:
+        """Whose results they are, and how many."""
+        return f"{self.title or self.path.name} ({self.path}): {self.results}"
+
+    __repr__ = __str__
 
     @cached_property
     def components(self) -> Components:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fpbench.base.sheet import Column, Sheet
+from fpbench.base.sheet import Column, Line, Paged, Sheet
 from fpbench.base.text import percent, signed_points
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ class Level:
     """The components that it was measured with."""
 
 
-@dataclass(frozen=True)
-class Waterfall:
+@dataclass(frozen=True, repr=False)
+class Waterfall(Paged):
     """Levels of knowledge about the people of a data set, each with the best attack there."""
 
     scope: str
@@ -46,6 +46,10 @@ class Waterfall:
     """What no attack sees alone, so that it is part of the next level."""
     own_gain: str = ""
     """What the disclosure adds to the last attack itself, if that was not the best before."""
+
+    def page(self) -> list[Sheet | Line]:
+        """The bars that a terminal shows."""
+        return [waterfall_sheet(self)]
 
     @property
     def caption(self) -> str:

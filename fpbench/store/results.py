@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError
+from fpbench.base.sheet import InWords
+from fpbench.base.text import count_noun
 from fpbench.components.measures import Glossary
 from fpbench.components.names import FIXED, KINDS, Status
 from fpbench.components.own_measures import GLOSSARY
@@ -55,7 +57,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Results:
+class Results(InWords):
     """Rows of a run, in the order of its plan."""
 
     combinations: Sequence[Labels]
@@ -80,6 +82,14 @@ class Results:
 
     def __len__(self) -> int:
         return len(self.seeds)
+
+    def __str__(self) -> str:
+        """How much there is of them."""
+        done, _ = self.finished()
+        measures = count_noun(len(self.names), "measure")
+        return f"{count_noun(len(self), 'row')} of {measures}, {int(done.sum()):,} done"
+
+    __repr__ = __str__
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]], glossary: Glossary = GLOSSARY) -> Results:

@@ -83,3 +83,11 @@ def test_what_is_wrong_is_said(people, change, message):
     sensitive = change.pop("sensitive", sex) if "sensitive" in change else sex
     with pytest.raises(InputError, match=message):
         fpbench.audit(model, X, sensitive, **change)
+
+
+def test_without_noise_the_same_is_said_each_time(people):
+    model, X, _, sex = people
+    assert str(fpbench.audit(model, X, sex)) == str(fpbench.audit(model, X, sex))
+    assert str(fpbench.audit(model, X, sex)) != str(fpbench.audit(model, X, sex, rng=1))
+    private = [str(fpbench.audit(model, X, sex, epsilon=1.0)) for _ in range(2)]
+    assert private[0] != private[1]

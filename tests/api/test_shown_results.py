@@ -1,6 +1,8 @@
 """Results show themselves: printed, in a list, in a notebook; and write themselves as files."""
 
+import html
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -102,6 +104,16 @@ def test_boards_and_fronts_show_themselves_in_any_list(run):
     assert repr(line) == str(line)
     assert "_Measures" not in repr(boards) + repr([line]) + repr(run)
     assert repr(run) == f"Run(path={run.path!r})"
+    waterfall = run.leaderboard().waterfall
+    assert str(waterfall) == repr(waterfall)
+    assert str(waterfall).split()[:3] == ["known", "%", "right"]
+    assert "<table>" in waterfall._repr_html_()
+    assert str(run.read()) == repr(run.read()) == f"toys ({run.path}): {run.results()}"
+    assert re.fullmatch(r"8 rows of \d+ measures, 8 done", repr(run.results()))
+    release = fpbench.audit([1, 0, 1, 1] * 9, None, ["b", "a", "a", "b"] * 9, epsilon=1.0, rng=0)
+    for shown in (line, run.read(), run.results(), fpbench.plan(MATRIX, out=run.path), release):
+        words = html.escape(str(shown)).replace("&#x27;", "&#39;")
+        assert shown._repr_html_().replace("&#x27;", "&#39;") == f"<p>{words}</p>"
     assert (
         repr(fpbench.plan(MATRIX, out=run.path))
         == "8 cells to run, 0 skipped, 8 of them done already"

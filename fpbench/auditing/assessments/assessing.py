@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.auditing.assessments.assessment import Assessment, ReportAlone
+from fpbench.auditing.assessments.assessment import SHARES_ALONE, Assessment, ReportAlone
 from fpbench.auditing.assessments.attack import Allowed, Reader, attack
 from fpbench.auditing.assessments.known_people import code_groups, learn_beliefs, mark_positive
 from fpbench.auditing.assessments.least_change import ChangeSearch, Progress, find_least_change
@@ -278,7 +278,7 @@ def _find_prior(
             "is known"
         )
     prior = np.tile(_find_shares(facts, truth), (n, 1))
-    return prior, "the groups' shares, the same for everybody"
+    return prior, SHARES_ALONE
 
 
 def _match_groups(groups: ArrayLike, names: tuple[str, ...], facts: Facts) -> NDArray[np.intp]:

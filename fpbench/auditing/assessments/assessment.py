@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+SHARES_ALONE = "the groups' shares, the same for everybody"
+"""What an adversary knows beforehand who is given neither beliefs nor other people."""
 _NAMED = 3
 """Reports that the verdict names."""
 
@@ -283,6 +285,8 @@ class Assessment:
         if self.leak > self.limit:
             rest = signed_points(self.leak - self.limit)
             more = f"; {rest} points of the leak, or more, can be learnt from other people as well"
+            if self.knowledge == SHARES_ALONE:
+                more += " (--known, known= in Python, gives the adversary such people beforehand)"
         yield (
             "limit",
             f"{points_above(self.limit)} points is what "

@@ -109,11 +109,11 @@ const traces = (figure, panel, names, places, hidden) => panel.series.filter((se
 // Bars that begin where the one before ends; what each adds stands above it.
 const bars = (figure, series, x, colour) => {
   const before = series.y.map((_, i) => (i ? series.y[i - 1] : 0));
-  const added = series.y.map((y, i) => `${y < before[i] ? '−' : '+'}${Math.abs(y - before[i]).toFixed(2)}`);
+  const added = series.y.map((y, i) => signedPoints((y - before[i]) / 100));
   const off = (end) => series.y.map((y, i) => (series[end][i] === null ? 0 : Math.abs(series[end][i] - y)));
   return {
     x, base: before, y: series.y.map((y, i) => y - before[i]), customdata: series.of, type: 'bar', width: 0.7,
-    text: series.y.map((y, i) => `${y.toFixed(1)}${i ? `<br>(${added[i]})` : ''}`), textposition: 'outside', cliponaxis: false,
+    text: series.y.map((y, i) => `${percent(y / 100)}${i ? `<br>(${added[i]})` : ''}`), textposition: 'outside', cliponaxis: false,
     marker: { color: series.y.map((_, i) => (i ? colour : faint(colour))), line: { color: colour, width: 1 } },
     error_y: { type: 'data', symmetric: false, array: off('high'), arrayminus: off('low'), color: ink('ink'), thickness: 1.2, width: 3 },
     hovertemplate: series.x.map((place, i) => `${safe(place)}<br>${safe(figure.y.title)}: ${series.y[i].toFixed(2)}`

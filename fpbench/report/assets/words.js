@@ -23,7 +23,7 @@ const short = (value, decimals = 4) => {
   if (typeof value !== 'number') return String(value);
   if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? '∞' : '−∞';
   const size = Math.abs(value);
-  if (size && size < 1e-12) return '0.0000'; // what is left of a difference of equal numbers
+  if (size && size < 1e-12) return (0).toFixed(decimals); // what is left of a difference of equal numbers
   if (Number.isInteger(value)) return value.toLocaleString('en').replace('-', '−');
   const text = size >= 100 ? value.toLocaleString('en', { maximumFractionDigits: 1 })
     : size < 5e-5 && decimals === 4 ? value.toExponential(2) : value.toFixed(decimals);

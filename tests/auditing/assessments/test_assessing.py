@@ -315,6 +315,22 @@ def test_known_people_are_checked():
         learn(known, X.assign(label=1))
 
 
+def test_a_leak_above_the_limit_names_what_would_tell_the_two_apart():
+    rng = np.random.default_rng(0)
+    groups = rng.choice(["f", "m"], 4000)
+    jobs = np.where((rng.random(4000) < 0.8) == (groups == "f"), "nurse", "smith")
+    X, predictions = pd.DataFrame({"job": jobs}), rng.integers(0, 2, 4000)
+    report = make_report(X, predictions, groups, by=["job"], order=1)
+    alone = assess(report, X, predictions, groups=groups)
+    assert alone.leak > alone.limit
+    hint = "(--known, known= in Python, gives the adversary such people beforehand)"
+    assert hint in " ".join(str(alone).split())
+    beliefs = np.tile([0.6, 0.4], (4000, 1))
+    given = assess(report, X, predictions, groups=groups, beliefs=beliefs)
+    assert given.leak > given.limit
+    assert "--known" not in str(given)
+
+
 def test_an_assessment_is_plain_data_too():
     X, predictions, groups = make_people()
     report = make_report(X, predictions, groups, order=2)
