@@ -25,7 +25,10 @@ COLOURS = [
 
 
 def main(run: str) -> None:
-    """Write the board of a run up to its notes, and its waterfall; no font is loaded."""
+    """Write the message and the board of a run up to its notes, and its waterfall as a figure.
+
+    No font is loaded.
+    """
     terminal = {**os.environ, "COLUMNS": str(WIDTH), "FORCE_COLOR": "1", "TERM": "xterm-256color"}
     shown = subprocess.run(
         [sys.executable, "-m", "fpbench", "leaderboard", run, *WHERE],
@@ -33,8 +36,12 @@ def main(run: str) -> None:
     ).stdout  # fmt: skip
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
     console.print(Text(f"$ fpbench leaderboard runs/quickstart {' '.join(WHERE)}", style="dim"))
+    bars = False  # which the figure shows
     for line in map(Text.from_ansi, shown.splitlines()):
-        if line.plain.startswith(("lines with the same rank", "ranks are shared", "known ")):
+        bars = (bars or line.plain.startswith("known ")) and bool(line.plain.strip())
+        if bars:
+            continue
+        if line.plain.startswith(("lines with the same rank", "ranks are shared", "1 more")):
             break
         line.rstrip()
         console.print(line, no_wrap=True, crop=False)
