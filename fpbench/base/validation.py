@@ -33,7 +33,9 @@ def validate(
             valid = suggest_name(key.rpartition(".")[2], _keys(model, key, tags, also))
             raise MatrixError(f"{where}: unknown key {key!r}; {valid}")
         case "missing":
-            raise MatrixError(f"{where}: needs a value for {key!r}")
+            if "label" in also and key.startswith("label_"):
+                hint = "; 'label' is what the table is called"
+            raise MatrixError(f"{where}: needs a value for {key!r}{hint}")
         case "union_tag_not_found":
             raise MatrixError(f'{where}: {key}: needs use = "NAME"')
         case "union_tag_invalid":

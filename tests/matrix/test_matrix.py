@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fpbench.base.errors import MatrixError
+from fpbench.base.validation import validate
+from fpbench.components.catalog import discover
 from fpbench.matrix.matrix import read
 
 GOOD = """
@@ -280,3 +282,12 @@ def test_profiles_that_say_nothing_sensible_are_refused(text, profile, message):
     with pytest.raises(MatrixError) as error:
         read(tomllib.loads(text), profile)
     assert message in str(error.value)
+
+
+def test_a_column_that_was_called_label_is_asked_for_by_its_name():
+    """In a matrix, `label` is what a table is called."""
+    csv = discover().component("dataset", "csv")
+    with pytest.raises(MatrixError, match="'label_column'; 'label' is what the table is called$"):
+        validate(csv, {"path": "t.csv", "sensitive": "sex"}, "m.toml", ("use", "label"))
+    with pytest.raises(MatrixError, match="needs a value for 'path'$"):
+        validate(csv, {"label_column": "x", "sensitive": "y"}, "m.toml", ("use", "label"))
