@@ -118,8 +118,8 @@ class AttackResult:
         disclosed = self.leaderboard().sentences[2:] if self.disclosed else ()
         # Who called `attack` has published nothing yet.
         claim = f"Publishing a true claim of {self.rows[0].get('claim_metric')}"
-        disclosed = [text.replace("The published claim", claim, 1) for text in disclosed]
-        return (first, self._describe_model(), *disclosed)
+        meant = (text.replace("The published claim", claim, 1) for text in disclosed)
+        return (first, self._describe_model(), *meant)
 
     @property
     def _opening(self) -> tuple[str, ...]:
