@@ -426,11 +426,21 @@ def test_the_message_is_first_and_no_section_is_empty(opened):
 
 @pytest.mark.slow
 def test_an_address_leads_to_its_section(chromium, file):
-    """Sections are made after the page is opened, when browsers have looked for the address."""
+    """Sections are made after the page is opened; it stays there when what is above it grows."""
+    set_width(chromium, 1280)
     chromium.get("about:blank")
     chromium.get(f"{file.as_uri()}#glossary")
     top = "return document.querySelector('#glossary')?.getBoundingClientRect().top ?? 9999"
-    wait(lambda: abs(chromium.execute_script(top)) < 400)
+    wait(lambda: 0 <= chromium.execute_script(top) < 40)
+    taller = "document.querySelector('#figures').style.paddingBottom = arguments[0]"
+    chromium.execute_script(taller, "2000px")
+    wait(lambda: 0 <= chromium.execute_script(top) < 40)
+    # Who reads on is not called back.
+    chromium.find_element("css selector", "body").send_keys("x")
+    chromium.execute_script("scrollTo({ top: 0, behavior: 'instant' })")
+    chromium.execute_script(taller, "3000px")
+    chromium.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 50))")
+    assert chromium.execute_script("return scrollY") == 0
 
 
 def test_the_glossary_holds_every_heading_that_is_shown(opened):

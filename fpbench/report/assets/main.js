@@ -77,6 +77,14 @@ const add = (id, title, nodes) => {
   one('nav ul').append(el('li', {}, el('a', { href: `#${id}` }, title)));
 };
 
+// The section that the address names was not there when the page was opened, and what is drawn above moves it.
+const keepInView = (section) => {
+  if (!section) return;
+  const watch = new ResizeObserver(() => section.scrollIntoView({ behavior: 'instant' }));
+  watch.observe(one('main'));
+  for (const event of ['wheel', 'touchstart', 'pointerdown', 'keydown']) addEventListener(event, () => watch.disconnect(), { once: true, passive: true });
+};
+
 const start = async () => {
   if (!('DecompressionStream' in window)) {
     one('#summary').textContent = 'This browser cannot unpack the data of the report: it needs one of 2023 or later.';
@@ -102,8 +110,7 @@ const start = async () => {
   });
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => redraw());
   document.documentElement.dataset.ready = 'yes';
-  // The section that the address names was not there when the page was opened.
-  if (/^#[a-z]+$/.test(location.hash)) one(location.hash)?.scrollIntoView();
+  if (/^#[a-z]+$/.test(location.hash)) keepInView(one(location.hash));
   drawRest();
 };
 
