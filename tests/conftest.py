@@ -4,6 +4,8 @@ import gc
 import os
 import subprocess
 import sys
+import zlib
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
@@ -80,7 +82,17 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that take longest; the order is the same in every process."""
+    """Begin with the files that take longest; the order is the same in every process.
+
+    Of a test with `quick_cases(n)` all but n cases are slow: any n, but always the same.
+    """
+    cases = defaultdict(list)
+    for item in items:
+        if mark := item.get_closest_marker("quick_cases"):
+            cases[item.nodeid.partition("[")[0], mark.args[0]].append(item)
+    for (_, quick), several in cases.items():
+        for item in sorted(several, key=lambda item: zlib.crc32(item.nodeid.encode()))[quick:]:
+            item.add_marker("slow")
     ranks = {TESTS / name: n for n, name in enumerate(LONGEST)}
     items.sort(key=lambda item: (ranks.get(item.path, len(ranks)), item.path))
 

@@ -84,6 +84,7 @@ THIRD_PARTIES = [
 ]
 
 
+@pytest.mark.quick_cases(67)
 @pytest.mark.parametrize("path", THIRD_PARTIES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_builtins_import_only_what_a_third_party_may(path):
     """Public names of both tiers, and private modules of a built-in's own kind."""
@@ -232,6 +233,7 @@ def calls_of(path):
             yield node, ast.unparse(node.func)
 
 
+@pytest.mark.quick_cases(62)
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_no_pickle_is_ever_read_from_disk(path):
     """Whoever can write a file that is unpickled can run code; so nothing unpickles files.

@@ -86,6 +86,7 @@ def test_the_readme_has_its_two_lines():
         assert len(block.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_the_frame_of_the_documentation_is_attacked(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/data.md").read_text(), re.M | re.S)

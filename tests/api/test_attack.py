@@ -217,6 +217,7 @@ def say(*arguments, **options):
     return str(fpbench.attack(*arguments, positive="yes", **options))
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     ("column", "told"),
     [
@@ -242,6 +243,7 @@ def test_a_column_that_tells_the_group_is_warned_of(world, column, told):
     assert "warning" not in say(model, X, y, sex, seeds=1, adversary="adapt-aia-hard")
 
 
+@pytest.mark.slow
 def test_arrays_crossed_groups_and_labels_that_tell_are_warned_of(world):
     model, X, y, sex = world
     said = model.predict(X)
@@ -257,6 +259,7 @@ def test_arrays_crossed_groups_and_labels_that_tell_are_warned_of(world):
     assert "warning: y tells everybody's group" in say(said, X[["age"]], again, sex, seeds=1)
 
 
+@pytest.mark.slow
 def test_one_or_two_seeds_tell_nothing(world):
     _, X, y, sex = world
     said = np.where((sex == "m") & (np.arange(600) % 5 > 0), "yes", "no")

@@ -107,6 +107,7 @@ def test_a_rule_list():
         )
 
 
+@pytest.mark.slow
 def test_models_of_our_learners():
     table = fpbench.table(FRAME.assign(y=Y, sex=SEX), label="y", sensitive="sex")
     sample, rng = table.sample(), np.random.default_rng(0)

@@ -266,6 +266,7 @@ NAMED = [
 ]
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(("name", "moved"), NAMED)
 def test_rows_of_pandas_in_another_order_are_refused(name, moved):
     """By position, a model that decides by sex alone would pass as fair."""

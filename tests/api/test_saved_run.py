@@ -54,6 +54,7 @@ def opened(run, monkeypatch):
     return files
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     "ask",
     [

@@ -75,6 +75,7 @@ def test_leaderboards_take_the_words_of_the_command(run):
         run.leaderboard(ranked="gain")
 
 
+@pytest.mark.slow
 def test_comparisons_and_verifications_print_what_the_commands_print(run, tmp_path, command):
     other = fpbench.run({**MATRIX, "seeds": 3}, out=tmp_path / "other")
     difference = fpbench.diff(run.path, other.path)

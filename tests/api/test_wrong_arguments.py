@@ -154,6 +154,7 @@ def test_methods_of_results_are_listed(results):
     assert found == {*METHODS} | OTHERS
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.filterwarnings("ignore")
 def test_a_wrong_argument_of_a_method_is_named(results, name, tmp_path, monkeypatch):

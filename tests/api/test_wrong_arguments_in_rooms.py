@@ -247,6 +247,7 @@ def list_wrong(annotation):
             yield from ((v, True) for v in values if v is not None or "None" not in members)
 
 
+@pytest.mark.quick_cases(32)
 @pytest.mark.parametrize("name", CALLABLES)
 @pytest.mark.filterwarnings("ignore")
 def test_a_wrong_argument_is_one_error(name, tmp_path, monkeypatch):

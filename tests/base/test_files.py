@@ -185,6 +185,7 @@ def place(tmp_path_factory):
     return folder
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("way", OUTPUTS)
 def test_no_output_is_written_over_a_run(place, way, command):
     """Neither over its files, nor by another name, nor beside them where one would be read."""

@@ -82,6 +82,7 @@ def test_a_plugin_may_be_named_for_its_code_runs_anyhow(package):
     assert why_not_importable("plugged") is None
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     "requires", [None, ["numpy"], ["scikit-learn-extra"]], ids=["not installed", "other", "like"]
 )
@@ -295,6 +296,7 @@ def test_no_command_imports_what_lies_beside_the_matrix(tmp_path, start, path):
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
@@ -389,6 +391,7 @@ def test_no_code_of_third_parties_is_imported(install, monkeypatch):
     assert (site / "ran").exists()
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     "words",
     [
@@ -421,6 +424,7 @@ def test_every_command_that_loads_plugins_can_do_without_third_parties(
         assert "left out: third-party 1.0 (--no-third-party)" in done.stdout
 
 
+@pytest.mark.slow
 def test_workers_do_without_third_parties_too(install, command, tmp_path):
     site = install("third-party", "third", PLUGIN)
     text = MATRIX.replace('census-synthetic"', 'census-synthetic"\nrows = 300')

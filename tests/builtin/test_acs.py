@@ -96,6 +96,7 @@ def coded(cls: type, home: DataHome, **parameters: Any) -> tuple[list[list[str]]
     return columns.astype(str).to_numpy().tolist(), people.labels.tolist()
 
 
+@pytest.mark.quick_cases(1)
 @BOTH
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))

@@ -66,6 +66,7 @@ def test_categories_are_complete_and_sorted(table: Table) -> None:
     assert encode(part.features).shape[1] == encode(table.features).shape[1]
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     ("sensitive", "smallest"), [("race", 353), (["sex", "race"], 126), (["race", "sex"], 126)]
 )
@@ -101,6 +102,7 @@ def test_other_parameters_are_refused_once(sensitive: Any) -> None:
     assert error.value.error_count() == 1
 
 
+@pytest.mark.slow
 def test_any_column_may_be_sensitive(adult_home: DataHome) -> None:
     table = Adult(sensitive={"column": "age", "cuts": [25, 45]}, drop="relationship").load(
         adult_home
@@ -113,6 +115,7 @@ def test_any_column_may_be_sensitive(adult_home: DataHome) -> None:
         Adult(sensitive="age").load(adult_home)
 
 
+@pytest.mark.slow
 def test_what_is_known_of_values_is_true(
     adult_home: DataHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:

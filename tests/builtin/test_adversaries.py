@@ -94,6 +94,7 @@ def test_shapes_and_bounds(kind, k, make_view, rng):
     assert guess.notes == {}
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("kind", [*LEARNED, *FLOORS])
 def test_the_seed_decides_and_a_pickled_adversary_says_the_same(kind, make_view):
     view = make_view()
@@ -103,6 +104,7 @@ def test_the_seed_decides_and_a_pickled_adversary_says_the_same(kind, make_view)
     assert not np.array_equal(one.held_out, other.held_out)
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("encoding", ["one-hot", "ordinal"])
 @pytest.mark.parametrize("class_weight", ["balanced", "none"])
 @pytest.mark.parametrize("family", FAMILY)
@@ -148,6 +150,7 @@ def test_a_classifier_of_single_precision_gives_probabilities(rng):
     np.testing.assert_allclose(beliefs.sum(axis=1), 1, atol=1e-15)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("kind", LEARNED)
 def test_it_abstains_about_people_of_whom_it_is_unsure(kind, make_people):
     target = make_people(300, 3, seed=1).having(
@@ -425,6 +428,7 @@ class TestSearch:
             for choice in where if isinstance(where, list) else [where.low, where.high]:
                 assert choice is not None
 
+    @pytest.mark.quick_cases(1)
     @pytest.mark.parametrize("family", [*FAMILIES])
     def test_never_worse_than_no_search(self, family, make_view):
         view = make_view(m=150, k=3)

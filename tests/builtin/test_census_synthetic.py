@@ -45,6 +45,7 @@ def test_a_seed_makes_one_table(groups: int, dependence: float, seed: int) -> No
     _equal(dataset.load(), dataset.load())
 
 
+@pytest.mark.slow
 @LAWS
 @given(rows=st.integers(200, 1500), more=st.integers(0, 1500), **PARAMETERS)
 def test_a_larger_table_begins_with_the_smaller(
@@ -84,6 +85,7 @@ def test_a_table_is_what_it_says(groups: int, dependence: float, seed: int) -> N
     np.testing.assert_allclose(posterior.sum(axis=1), 1)
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("groups", range(2, 11))
 def test_shares_are_as_documented(groups: int) -> None:
     rows = 100_000
@@ -112,6 +114,7 @@ def test_without_dependence_nothing_differs_between_groups() -> None:
     assert (np.abs(one.mean(axis=0) - other.mean(axis=0)) < 4.5 * spread).all()
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("groups", [2, 3, 10])
 @pytest.mark.parametrize("dependence", [0.25, 0.5, 1.0])
 def test_the_posterior_is_calibrated(groups: int, dependence: float) -> None:
@@ -149,6 +152,7 @@ def test_the_default_looks_like_adult() -> None:
     assert np.bincount(table.codes).max() / len(table) == pytest.approx(2 / 3, abs=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [2, 10])
 def test_no_classifier_beats_the_posterior(groups: int) -> None:
     from sklearn.ensemble import RandomForestClassifier

@@ -79,6 +79,7 @@ class TestExact:
             "disclosure 'hidden' makes no claim, so there is nothing to correct with"
         )
 
+    @pytest.mark.slow
     @settings(deadline=None)
     @given(
         seed=st.integers(0, 10_000),

@@ -180,6 +180,7 @@ def make(rng, n: int, groups: int, *known: Constraint, power: float = 6) -> Prob
     return Problem(guess, groups, predictions, labels, known, weights)
 
 
+@pytest.mark.quick_cases(1)
 @needs_engine
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("metric", METRICS)

@@ -16,6 +16,7 @@ from fpbench.claims import RateConstraint
 from fpbench.models import encode
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("minleaf", [None, 0.05])
 def test_the_search_agrees_with_scikit_learn(seed, minleaf, make_people):
@@ -118,6 +119,7 @@ def test_who_gives_rules(make_people, rng):
     assert Plain(base="logistic-regression").fit(sample, rng).rules is None
 
 
+@pytest.mark.slow
 def test_the_tree_of_the_paper(adult_home, monkeypatch):
     """Table 4: .65, .30 and .23 of the test file, for ethnicity, sex and both."""
     white = {"column": "race", "one_of": ["White"]}

@@ -71,6 +71,7 @@ def test_half_the_noise_is_caught(people):
     assert all(measures["epsilon_bound"] < 2 for measures in bad)  # which it has
 
 
+@pytest.mark.slow
 def test_a_split_that_looks_at_data_is_caught(people):
     bad = [audit(LooksAtData(epsilon=0.5, max_depth=1), people, s, runs=200) for s in range(3)]
     assert sum(measures["epsilon_bound"] > 1 for measures in bad) >= 2
@@ -171,6 +172,7 @@ class Parrot(Learner):
         return Recalled(set(map(tuple, rows)), Guarantee(1.0, 0.0, "add-remove"))
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("options", [{"runs": 100}, {"mode": "one-run", "canaries": 60}])
 def test_memory_is_proven_as_far_as_so_many_runs_can(options, people):
     measures = audit(Parrot(), people, **options)

@@ -67,6 +67,7 @@ def test_bounds_hold_on_every_data_set(name):
         assert (report.overall["risk_bound_holds"] == 1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_flips_are_as_likely_as_the_closed_form_says_on_every_data_set(name):
     for setting in SETTINGS:

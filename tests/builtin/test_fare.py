@@ -56,6 +56,7 @@ def find_truth(model, law):
     return max(gaps), shares.max(axis=0).sum() / len(shares)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("k", [2, 3])
 def test_the_certificate_fails_no_oftener_than_it_says(bound, k):

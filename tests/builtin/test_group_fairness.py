@@ -142,6 +142,7 @@ def crowd(rng, n, rates=(0.5, 0.3), shares=(0.7, 0.3)):
     return sample(labels, rng.random(n) < np.array(rates)[groups], groups)
 
 
+@pytest.mark.slow
 def test_resampling_counts_is_resampling_people():
     rng = np.random.default_rng(0)
     people = crowd(rng, 300)

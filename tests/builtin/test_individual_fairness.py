@@ -200,6 +200,7 @@ DECLARED = Domain.of(
 )
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("similarity", ["none", "grid", "ball"])
 def test_private_trees_are_certified_beyond_their_domain_too(make_people, rng, similarity):
     """Who is outside of the declared bounds is treated as somebody at the bound."""

@@ -258,6 +258,7 @@ class TestExactness:
             counts = np.array([[0, negative], [0, positive]])
             assert simple.holds(counts) == row.holds(counts)
 
+    @pytest.mark.slow
     @settings(max_examples=100, deadline=None)
     @given(seed=st.integers(0, 2**32), nested=st.booleans())
     def test_the_way_out_excludes_what_violates_and_nothing_else(self, seed, nested):
@@ -316,6 +317,7 @@ class TestTime:
         correction = IP(time_limit=0.2).correct(problem(300))
         assert correction.status is SolverStatus.TIMEOUT
 
+    @pytest.mark.slow
     def test_what_is_found_in_time_comes_with_a_bound(self):
         instance = problem(3000, 3)
         started = time.process_time()  # a busy machine leaves less of it, never more
@@ -483,6 +485,7 @@ class TestSolvers:
         assert "solver = 'highs'" in message
         assert capfd.readouterr() == ("", "")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["glpk", "cbc", "ipopt"])
     def test_an_executable_that_is_missing(self, name, monkeypatch, tmp_path, capfd):
         monkeypatch.setenv("PATH", str(tmp_path))

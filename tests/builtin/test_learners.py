@@ -69,6 +69,7 @@ def check(learner, sample):
     return model
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("kind", WITH_METRIC)
 @pytest.mark.parametrize("k", [2, 3])
@@ -78,6 +79,7 @@ def test_every_metric_fits_and_predicts(kind, metric, k, make_people):
     check(learner, make_people(300, k))
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("encoding", ["one-hot", "ordinal"])
 @pytest.mark.parametrize("base", FAST)
 @pytest.mark.parametrize("kind", ALL)
@@ -87,6 +89,7 @@ def test_every_base_model_fits_and_predicts(kind, base, encoding, make_people):
     check(learner, make_people(150))
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("kind", ALL)
 def test_a_learner_needs_what_it_says(kind, make_people, rng):
     sample, learner = make_people(100), kind(base_parameters={"max_depth": 2})
@@ -114,6 +117,7 @@ def test_parameters_and_encoding_reach_the_base(kind, make_people, rng):
     assert ordinal.encode(sample.features).shape == (50, 3)
 
 
+@pytest.mark.slow
 def test_a_base_without_probabilities(make_people, rng):
     """It trains where labels are enough, and is refused where they are not."""
     base, sample = "sklearn.linear_model:Perceptron", make_people(200)
@@ -156,6 +160,7 @@ def test_the_seed_decides_and_a_pickled_model_says_the_same(kind, make_people):
     np.testing.assert_array_equal(proba(learner, travelled, sample), proba(learner, model, sample))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", RANDOMISED)
 def test_randomised_predictions_use_the_generator(kind, make_people):
     sample, learner = make_people(300), kind(base_parameters={"max_depth": 3})
@@ -165,6 +170,7 @@ def test_randomised_predictions_use_the_generator(kind, make_people):
     assert ((drawn > 0) & (drawn < 1)).any()
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("kind", ALL)
 def test_the_model_keeps_nothing_of_the_people(kind, make_people):
     n = 487
@@ -231,6 +237,7 @@ def test_wrong_parameters_are_refused(kind, wrong):
 
 
 class TestExponentiatedGradient:
+    @pytest.mark.slow
     @pytest.mark.parametrize("metric", METRICS)
     def test_it_is_fairer_than_plain(self, metric, make_people):
         sample = make_people(800)
@@ -249,6 +256,7 @@ class TestExponentiatedGradient:
         assert plain > 0.05
         assert fair < plain / 2
 
+    @pytest.mark.slow
     def test_the_mixture_is_fairlearns(self, make_people):
         from fairlearn.reductions import DemographicParity
         from fairlearn.reductions import ExponentiatedGradient as Theirs
@@ -269,12 +277,14 @@ class TestExponentiatedGradient:
         ours = model.predict_proba(sample.features, np.random.default_rng(0))
         np.testing.assert_allclose(ours, expected, atol=1e-12)
 
+    @pytest.mark.slow
     def test_notes_of_a_fit_that_succeeds(self, make_people, rng):
         model = ExponentiatedGradient(base_parameters={"max_depth": 2}, tolerance=0.05).fit(
             make_people(200), rng
         )
         assert model.notes == {"fit_tolerance": 0.05, "fit_retries": 0}
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("failures", "used"), [(1, 0.0501), (2, 0.0501), (3, 0.0503), (5, 0.0507)]
     )
@@ -287,6 +297,7 @@ class TestExponentiatedGradient:
         assert model.notes["fit_retries"] == {0.0501: 1, 0.0503: 2, 0.0507: 3}[used]
         assert learner.asked().tolerance == 0.05
 
+    @pytest.mark.slow
     def test_a_tolerance_never_passes_1(self, make_people, rng, monkeypatch):
         fail_linprog(monkeypatch, range(10_000))
         with pytest.raises(FpbenchError, match=r"tolerances tried, 0.9999 to 1$"):
@@ -294,6 +305,7 @@ class TestExponentiatedGradient:
                 make_people(100), rng
             )
 
+    @pytest.mark.slow
     def test_it_gives_up(self, make_people, rng, monkeypatch):
         fail_linprog(monkeypatch, range(10_000))
         with pytest.raises(FpbenchError, match=r"tolerances tried, 0 to 0.0063$") as caught:
@@ -404,6 +416,7 @@ def test_groups_are_needed_to_predict(kind, make_people, rng):
 
 
 class TestGridSearch:
+    @pytest.mark.quick_cases(1)
     @pytest.mark.parametrize("metric", METRICS)
     def test_it_is_fairer_than_plain(self, metric, make_people):
         sample = make_people(800)
@@ -419,6 +432,7 @@ class TestGridSearch:
         fair = unfairness(GridSearch(metric=metric, grid_size=61, **small))
         assert fair < 0.7 * plain
 
+    @pytest.mark.quick_cases(2)
     @pytest.mark.parametrize("metric", METRICS)
     @pytest.mark.parametrize(("k", "size"), [(2, 4), (2, 20), (3, 16)])
     def test_a_whole_grid_has_the_opposite_of_every_point(

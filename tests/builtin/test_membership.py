@@ -235,6 +235,7 @@ def test_five_settings_train_each_shadow_model_once(tmp_path, monkeypatch):
     assert len(fits) == 1 + 6
 
 
+@pytest.mark.slow
 def test_serial_and_parallel_runs_say_the_same(tmp_path):
     serial = fpbench.run(MATRIX, out=tmp_path / "serial").rows()
     parallel = fpbench.run(MATRIX, out=tmp_path / "parallel", jobs=2, engine="loky").rows()
@@ -245,6 +246,7 @@ def test_serial_and_parallel_runs_say_the_same(tmp_path):
         assert {name: one.get(name) for name in names} == {name: other.get(name) for name in names}
 
 
+@pytest.mark.slow
 def test_halves_of_all_learners_are_the_same_and_each_half_trains_a_model():
     split = split_of(noisy_people(200))
     options = step("shadow", 4, "7")

@@ -617,6 +617,7 @@ def test_the_tree_of_compas_is_the_papers(compas_home):
     assert found == pytest.approx([0.78, 0.84, 0.72], abs=0.015)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("epsilon", [0.1, 0.2, 0.5])
 @pytest.mark.parametrize("data", ["adult", "compas"])
 @pytest.mark.parametrize("neighbours", ["add-remove", "attribute"])

@@ -50,6 +50,7 @@ def transcript(rows, groups, neighbours, seed, draws, **chosen):
     return np.concatenate(curator.answers, axis=1), found.guarantee
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("mechanism", ["laplace", "discrete-laplace"])
 @pytest.mark.parametrize("metric", ["statistical-parity", "equalized-odds"])
 @pytest.mark.parametrize(

@@ -543,6 +543,7 @@ def test_equation_12_as_printed_has_no_minimum():
     assert loss(1e6) < loss(1e3) < loss(0.0) > loss(-1e3) > loss(-1e6)
 
 
+@pytest.mark.slow
 def test_on_credit_cards_all_is_as_scikit_learn_has_it(credit):
     train, test = credit
     learner = Pate(teacher_penalty=0.01, penalty=0.1)
@@ -595,6 +596,7 @@ def test_the_docs_name_every_parameter():
     assert [name for name in Pate.model_fields if f"`{name}`" not in text] == []
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     ("name", "parameters", "least"),
     [("adult", {"sensitive": "race"}, 0.79), ("bank", {}, 0.885), ("parkinsons", {}, 0.55)],

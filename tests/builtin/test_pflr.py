@@ -296,6 +296,7 @@ def test_parameters_have_the_epsilon_that_they_say(chosen, least):
     assert least < attack(parameters, **{**CHOSEN, **chosen}) <= 1.0
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("variant", ["pflr", "pflr*"])
 @pytest.mark.parametrize(("scale", "share"), [("scale", 0.1), ("fair_scale", 0.9)])
 def test_half_the_noise_is_found(variant, scale, share, monkeypatch):
@@ -497,6 +498,7 @@ def test_much_privacy_is_little_to_go_by_and_little_privacy_is_much(declared, rn
     assert accuracies[2] > 0.7 > 0.6 > accuracies[0]
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("variant", ["pflr", "pflr*"])
 @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e300, math.inf])
 def test_few_people_one_label_or_one_group_are_no_error(variant, epsilon, declared, rng):

@@ -47,6 +47,7 @@ def test_these_policies_are_there():
     assert {entry.name for entry in discover().of_kind("policy")} >= set(ALL)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("name", PAPER)
 @given(case=histograms())
 def test_the_papers_policies_do_what_the_paper_says(name, case):
@@ -55,6 +56,7 @@ def test_the_papers_policies_do_what_the_paper_says(name, case):
     assert repaired(name, answers, totals) == pytest.approx(np.array(expected))
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("name", ALL)
 @given(case=histograms())
 def test_laws_of_every_policy(name, case):
@@ -68,6 +70,7 @@ def test_laws_of_every_policy(name, case):
     assert (repaired(name, answers, totals) == found).all()
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("name", [*PAPER, "clip"])
 @given(case=histograms())
 def test_valid_counts_are_not_touched(name, case):

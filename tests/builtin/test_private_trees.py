@@ -85,6 +85,7 @@ def test_at_infinite_epsilon_it_is_its_own_baseline(learner, sample, rng):
     assert (model.redraw(3, rng).proba(sample.features) == proba[:, 1]).all()
 
 
+@pytest.mark.quick_cases(1)
 @EACH
 def test_redrawn_trees_are_trees_trained_again(learner, sample, rng):
     """The same distribution: of one person's chance, and of how often label 1 is said."""

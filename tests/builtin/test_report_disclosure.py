@@ -42,6 +42,7 @@ def publish(context, seed=0, **parameters):
     return report.claim(context, np.random.default_rng(seed))
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize(
     "parameters",
@@ -172,6 +173,7 @@ def run_matrix(tmp_path, more="", correctors='"posterior"', **settings):
     return run.frame().set_index("disclosure")
 
 
+@pytest.mark.slow
 def test_rows_say_what_a_report_gives_away_and_what_it_is_good_for(tmp_path):
     rows = run_matrix(tmp_path)
     assert (rows.status == "done").all()

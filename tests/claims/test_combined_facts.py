@@ -34,6 +34,7 @@ def series(draw):
     return codes, truth, [rng.permutation(people) for people in reports if len(people)]
 
 
+@pytest.mark.slow
 @given(series(), st.integers(0, 3), st.integers(0, 1))
 def test_combined_facts_are_true_and_rule_out_nothing_that_may_be(drawn, least, slack):
     codes, truth, people = drawn

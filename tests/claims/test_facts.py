@@ -219,6 +219,7 @@ RATE = {"use": "positive-rate", "group": "g0", "margin": 0.02}
 UNFAIRNESS = {"use": "unfairness", "metric": "statistical-parity", "margin": 0.01}
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("disclosure", ["hidden", "published"])
 @pytest.mark.parametrize(
     "facts",

@@ -18,6 +18,7 @@ TOLERANCES = (
 )  # fmt: skip
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_unfairness_equals_fairlearn(k):
     rng = np.random.default_rng(k)

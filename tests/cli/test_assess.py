@@ -42,6 +42,7 @@ def change(file, row=None, **values):
     frame.to_csv(file, index=False)
 
 
+@pytest.mark.slow
 def test_exit_codes_are_those_of_the_verdict(work, command):
     much = fine(command("assess", "much.csv", *FAST), 3)
     assert much.stdout.startswith("Do not publish: the group of ")
@@ -52,6 +53,7 @@ def test_exit_codes_are_those_of_the_verdict(work, command):
     fine(command("assess", "much.csv", *FAST, *loose))
 
 
+@pytest.mark.slow
 def test_the_record_says_all_that_matters(work, command):
     done = fine(
         command("assess", "much.csv", *FAST, "--known", "known.csv", "--json", "out.json"), 3
@@ -120,6 +122,7 @@ def test_reports_and_people_may_be_in_other_formats(work, command):
     assert len(set(told)) == 1
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     ("text", "share"), [("2%", 0.02), ("0.5 %", 0.005), ("0.02", 0.02), (".5", 0.5), ("1", 1.0)]
 )
@@ -128,6 +131,7 @@ def test_a_share_is_written_in_either_way(work, command, text, share):
     assert json.loads(fine(done).stdout)["criteria"]["max_leak"] == share
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -151,6 +155,7 @@ def test_what_is_typed_wrong_is_one_clear_error(work, command, arguments, words)
     bad(command("assess", "much.csv", *FAST, *arguments), *words)
 
 
+@pytest.mark.slow
 def test_what_is_wrong_in_the_report_is_named_with_file_row_and_column(work, command):
     def refuse(*words, name="much.csv"):
         bad(command("assess", name, *FAST), *words)
@@ -186,6 +191,7 @@ def test_what_is_wrong_in_the_report_is_named_with_file_row_and_column(work, com
     refuse("gone.csv: cannot be read: No such file", name="gone.csv")
 
 
+@pytest.mark.slow
 def test_what_is_wrong_in_the_people_is_named_with_file_row_and_column(work, command):
     def refuse(*words, options=FAST):
         bad(command("assess", "much.csv", *options), *words)
@@ -225,6 +231,7 @@ def test_what_is_wrong_in_the_known_people_is_named(work, command):
     refuse("known.csv: no column 'hired'; did you mean 'fired'?")
 
 
+@pytest.mark.slow
 def test_several_reports_are_assessed_together(work, command):
     X, predictions, groups = make_people(240)
     stay = np.arange(240) != 7
@@ -271,6 +278,7 @@ def test_a_group_of_the_report_that_nobody_is_in_is_named(work, command):
         bad(command("assess", "much.csv", *FAST), *words)
 
 
+@pytest.mark.slow
 def test_metrics_may_have_the_names_of_the_field(work, command):
     """Whatever the program that wrote the table calls them."""
     X, predictions, groups = make_people(240)
@@ -341,6 +349,7 @@ def test_a_column_that_numbers_people_is_no_feature(work, command):
     fine(command("assess", "little.csv", *FAST))
 
 
+@pytest.mark.slow
 def test_labels_are_found_by_their_name(work, command):
     X, predictions, groups = make_people(240)
     labels = np.arange(240) % 2
@@ -356,6 +365,7 @@ def test_labels_are_found_by_their_name(work, command):
     assert command("assess", "tpr.csv", *FAST, "--label", "y").returncode in {0, 3}
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("width", ["80", "140"])
 def test_it_is_readable_on_a_terminal_of_any_width(work, command, width):
     done = fine(command("--plain", "assess", "much.csv", *FAST, COLUMNS=width), 3)

@@ -82,6 +82,7 @@ def run(made, tmp_path):
     return tmp_path / "copy"
 
 
+@pytest.mark.slow
 def test_views_and_formats(command, run):
     for view, words in (
         ("combinations", "Naming the largest group is right for"),
@@ -383,6 +384,7 @@ def test_a_tab_completes_settings(command, settings_matrix, typed, answers):
     assert [line for line in fine(done).stdout.splitlines() if line] == answers
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
 @pytest.mark.parametrize(
     ("words", "answers"),

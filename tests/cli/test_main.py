@@ -64,6 +64,7 @@ def test_seeds_that_are_not_shown_are_told_wherever_rows_are_read(command, toy_m
     assert "1 of the 2 seeds that were run are shown and counted" in board
 
 
+@pytest.mark.slow
 def test_a_run_shows_its_leaderboard_and_is_resumed(command, toy_matrix):
     matrix = toy_matrix()
     first = fine(command("run", matrix))
@@ -90,6 +91,7 @@ def test_the_leaderboard_is_what_a_person_reads(command, toy_matrix):
     assert all(len(line) <= 80 for line in shown.splitlines() if "each level" not in line)
 
 
+@pytest.mark.slow
 def test_a_plan_says_what_would_run(command, toy_matrix):
     shown = fine(command("plan", toy_matrix())).stdout
     assert "4 cells to run, 0 skipped" in shown
@@ -127,6 +129,7 @@ MEASURES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_exports_are_tidy(command, toy_matrix, tmp_path):
     rows = list(csv.DictReader(io.StringIO(run_and_export(command, toy_matrix()))))
     assert len(rows) == 4
@@ -144,6 +147,7 @@ def test_exports_are_tidy(command, toy_matrix, tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_parquet_goes_to_a_file(command, toy_matrix, tmp_path):
     pandas = pytest.importorskip("pandas")
     wide = pandas.read_csv(io.StringIO(run_and_export(command, toy_matrix())))
@@ -206,6 +210,7 @@ def with_facts(*facts):
     return text.replace('use = "flip"', 'use = "exact"')
 
 
+@pytest.mark.slow
 def test_facts_are_run_and_those_that_cannot_be_used_are_skipped(command, toy_matrix):
     linear = '{ use = "linear", group = "g1", column = "x" }'
     shown = fine(command("plan", toy_matrix(with_facts(SHARE)))).stdout
@@ -247,6 +252,7 @@ def test_bad_options(command, toy_matrix):
     assert "flip" in fine(command("leaderboard", "runs/toy.1")).stdout
 
 
+@pytest.mark.slow
 def test_an_interruption_says_how_to_go_on(command, install, toys, tmp_path):
     source = (Path(__file__).parents[1] / "plugins" / "toys.py").read_text()
     source = source[: source.index("class Flock")] + (
@@ -281,6 +287,7 @@ def test_plugins_are_listed_with_their_distribution(command, install, toys):
     )
 
 
+@pytest.mark.slow
 def test_a_component_of_every_kind_can_be_described(command):
     shown = fine(command("describe", "learner", "exponentiated-gradient")).stdout
     assert "Agarwal" in shown
@@ -405,6 +412,7 @@ def test_other_data_makes_other_cells_and_a_warning(command, adult_home, tmp_pat
     assert cells[0]["initial_accuracy"] != cells[1]["initial_accuracy"]
 
 
+@pytest.mark.slow
 def test_what_is_skipped_is_said_after_a_run(command, toy_matrix):
     text = TOY.replace('use = "oracle"', 'use = "published"').replace('"parrot"', '"plain"')
     both = toy_matrix(text + '[[disclosure]]\nuse = "oracle"\n')

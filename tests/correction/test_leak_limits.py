@@ -225,6 +225,7 @@ def test_a_count_is_worth_less_than_a_person_however_many_people():
     assert compute_count_leak(chances, cells) <= limit_leak(two(chances), 1.01)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("block", [1 << 17, 100])
 @pytest.mark.parametrize("spread", [0.05, 0.5])
 def test_who_and_what_is_left_out_adds_nothing(spread, block, monkeypatch):

@@ -82,6 +82,7 @@ def people(draw, most=9):
     return p, np.array(draw(binary)), np.array(draw(binary))
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("metric", METRICS)
 @settings(deadline=None, max_examples=40)
@@ -123,6 +124,7 @@ def constraints(draw, n):
     return made
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(people(), st.data())
 def test_any_constraints_together_equal_enumeration(drawn, data):
@@ -211,6 +213,7 @@ STRENGTHS = {
 }
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("tolerance", [0.0, 0.001, 0.02])
 @pytest.mark.parametrize("strength", STRENGTHS)
 def test_equals_a_computation_with_logarithms(strength, tolerance):
@@ -236,6 +239,7 @@ def test_equals_a_computation_with_logarithms(strength, tolerance):
             assert found.probabilities[i, 1] == pytest.approx(np.exp(with_one - claim), abs=1e-9)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("n", "beliefs", "tolerance", "least_bits"),
     [
@@ -288,6 +292,7 @@ def log_sum_of_two(one, other):
     return total
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("tolerance", [0.0, 0.002])
 @pytest.mark.parametrize("strength", [1.0, 5.0, 8.0, 10.0, 30.0, 100.0, 700.0])
 @pytest.mark.parametrize("n", [600, 6_000])

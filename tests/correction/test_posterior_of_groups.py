@@ -95,6 +95,7 @@ def cut(constraint, n):
     return constraint
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_few_people_equal_all_vectors_and_maximum_entropy_nearly(kind):
     errors = []
@@ -217,6 +218,7 @@ def lean(beliefs, factors):
     return leaning / leaning.sum(axis=1, keepdims=True)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("form", FORMS)
 def test_sixty_people_equal_a_dynamic_program_over_counts(form):
     beliefs, _, labels, _ = people([3, FORMS.index(form)], 60, 3, confidence=0.7)
@@ -236,6 +238,7 @@ def test_sixty_people_equal_a_dynamic_program_over_counts(form):
     assert roughly.log_probability == pytest.approx(math.log(claim), abs=0.1)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("most", [posterior._MANY_TABLES, 0])
 def test_rare_claims_are_exact_and_of_too_many_tables_nearly(form, most, monkeypatch):
@@ -261,6 +264,7 @@ def test_rare_claims_are_exact_and_of_too_many_tables_nearly(form, most, monkeyp
         assert np.abs(answer.probabilities - exact).mean() * n < MOST
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("strength", [0.5, 3.0])
 @pytest.mark.parametrize(
     "known",
@@ -417,6 +421,7 @@ def test_sums_of_many_people_are_what_is_known_of_them():
     assert np.corrcoef(odds - before, hours)[0, 1] > 0.25
 
 
+@pytest.mark.slow
 def test_claims_that_hardly_any_table_satisfies():
     """Nothing is drawn that satisfies them: the exact corrector's table of counts stands for all."""
     rng = np.random.default_rng(8)

@@ -52,6 +52,7 @@ def all_achieved(problem: Problem, truth: np.ndarray, most: int) -> list[int]:
     return scores
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("metric", METRICS)
 def test_scores_are_what_the_solver_achieves(metric, form):
@@ -91,6 +92,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(("constraints", "k"), [*((c, 2) for c in OTHERS), ("three groups", 3)])
 def test_scores_of_anything_else_are_what_the_solver_achieves(constraints, k):
     rng = np.random.default_rng(len(constraints))
@@ -109,6 +111,7 @@ def test_scores_of_anything_else_are_what_the_solver_achieves(constraints, k):
     assert best_exponent(impossible, truth, 5) is None
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("metric", METRICS[:3])
 def test_scores_of_small_and_tied_problems(metric):
     rng = np.random.default_rng(METRICS.index(metric))

@@ -34,6 +34,7 @@ def test_a_page_shows_every_name_of_its_room_once(package):
     assert f"      - {package}: {page(package).name}\n" in nav
 
 
+@pytest.mark.quick_cases(48)
 @pytest.mark.parametrize(("package", "name", "module"), NAMES, ids=lambda word: word)
 def test_a_name_is_used_in_an_example_that_runs(package, name, module):
     """Blocks of a page run in `test_docs.py`."""

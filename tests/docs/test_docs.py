@@ -175,6 +175,7 @@ def matrices(block):
         yield {"dataset": [{"use": "adult", **tomllib.loads(line)}]}
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("page", sorted(set(having("toml")) - {"docs/writing-plugins.md"}))
 def test_the_matrices_of_a_page_are_planned(page, data, monkeypatch):
     # The files that pages name hold next to nothing here.
@@ -266,6 +267,7 @@ OTHERS = {
 """What pages tell to type besides fpbench."""
 
 
+@pytest.mark.quick_cases(10)
 @pytest.mark.parametrize("page", typed())
 def test_the_commands_of_a_page_are_understood(page, monkeypatch):
     monkeypatch.setattr("fpbench.cli.groups.forbid_third_party", lambda: None)
@@ -295,6 +297,7 @@ def test_the_commands_for_two_machines_are_understood_by_dask():
     assert seen == ["scheduler", "worker"]
 
 
+@pytest.mark.quick_cases(8)
 @pytest.mark.parametrize("page", ALL)
 def test_the_commands_in_sentences_exist(page):
     for words in spoken(ALL[page]):

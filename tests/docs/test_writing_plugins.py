@@ -26,6 +26,7 @@ def test_there_is_one_plugin_of_each_kind():
     assert len(BLOCKS) == len(PLUGINS) + 4
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("text", PLUGINS, ids=lambda text: kind_and_name(text)[0])
 def test_a_plugin_is_what_is_written_and_keeps_the_laws(text, tmp_path):
     kind, name = kind_and_name(text)

@@ -71,6 +71,7 @@ def test_every_fault_fails_alone_with_its_reason(tmp_path, engine, jobs):
     assert eventually(lambda: gone(int(mark.read_text())))
 
 
+@pytest.mark.slow
 def test_limits_change_no_result_and_no_cell(tmp_path):
     free = fpbench.run(MATRIX, out=tmp_path / "free")
     bound = fpbench.run(MATRIX | {"limits": LIMITS}, out=tmp_path / "bound")
@@ -118,6 +119,7 @@ def test_an_interruption_that_is_no_users_fails_alone(tmp_path, engine):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_what_is_no_exception_fails_alone(tmp_path, jobs):
     matrix = MATRIX | {"corrector": [trouble("ends")]}
@@ -334,6 +336,7 @@ def test_nothing_outlives_a_coordinator_that_is_killed(tmp_path, options, limits
     assert eventually(lambda: all(map(gone, family - {0})))
 
 
+@pytest.mark.slow
 def test_a_run_that_is_asked_to_stop_goes_on_where_it_stopped(tmp_path):
     """As from a notebook: what runs is committed, and nothing is done twice."""
     matrix = MATRIX | {"seeds": 8}

@@ -57,6 +57,7 @@ def link(run):
     (run / "store.sqlite").symlink_to(run.with_name("moved") / "store.sqlite")
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     "happens", [delete, delete_store, delete_log, move, replace, replace_store, link]
 )
@@ -149,6 +150,7 @@ def fpbench_auditors():
 """
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("more", [(), ("--jobs", "2")])
 def test_the_command_ends_with_exit_code_1(command, tmp_path, toys, install, more):
     install("vandal", "vandal", VANDAL)

@@ -70,6 +70,7 @@ def test_a_second_run_repeats_nothing(tmp_path, toy_trace):
     assert again.frame().equals(first.frame())
 
 
+@pytest.mark.slow
 def test_parallel_equals_serial_bit_for_bit(tmp_path):
     serial = fpbench.run(MATRIX, out=tmp_path / "serial")
     parallel = fpbench.run(MATRIX, out=tmp_path / "parallel", jobs=2)
@@ -232,6 +233,7 @@ def test_a_component_that_kills_its_worker_fails_alone(tmp_path, install):
     assert set(frame[~crashed]["status"]) == {"done"}
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_component_that_wants_to_exit_fails_alone(tmp_path, install, jobs):
     install(

@@ -140,6 +140,7 @@ def test_a_store_that_names_what_every_row_has_is_refused(tmp_path):
         verify(run.path)
 
 
+@pytest.mark.slow
 def test_a_run_of_an_earlier_version_can_be_verified(tmp_path, command):
     """Which did not record what models guarantee."""
     matrix = {
@@ -261,6 +262,7 @@ def test_what_cannot_be_verified(tmp_path):
             verify(good)
 
 
+@pytest.mark.slow
 def test_the_command(command, tmp_path):
     work = tmp_path / "work"
     run = fpbench.run(MATRIX, out=work / "run")

@@ -30,6 +30,7 @@ def rng():
     return np.random.default_rng(0)
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("balanced", [None, False, True])
 @pytest.mark.parametrize("family", [*FAMILIES, EXTRA, BAYES])
 def test_every_family_is_made_and_trained(family, balanced, data):
@@ -47,6 +48,7 @@ def test_every_family_is_made_and_trained(family, balanced, data):
     assert travelled == recipe
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("family", [*FAMILIES, EXTRA, BAYES])
 def test_balance_makes_the_rare_class_more_frequent(family, data):
     matrix, classes = data

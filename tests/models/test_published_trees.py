@@ -85,6 +85,7 @@ def test_different_people_of_a_bootstrap_sample_measure_how_many_there_are(size)
     assert 0.75 < off.std() < 1.25
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("k", [2, 3, 4])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_rule_list_tells_what_is_true(k, seed):

@@ -354,6 +354,7 @@ def pages(content, size=512):
     return [content[start : start + size] for start in range(0, len(content), size)]
 
 
+@pytest.mark.slow
 def test_a_copy_taken_during_a_write_is_whole_or_refused(tmp_path):
     """Every mixture of old and new sectors that a copy may hold, of writes that split pages too."""
     path, copy = tmp_path / "ledger.db", tmp_path / "copy.db"

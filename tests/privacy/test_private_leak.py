@@ -75,6 +75,7 @@ def test_zero_concentrated_privacy(rho, top, found, limit):
     assert found - 1e-5 <= given_rho <= limit + 5e-4
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("top", [0.5, 0.6, 0.8, 0.95])
 @pytest.mark.parametrize("multiplier", [0.5, 2.0, 20.0])
 def test_gaussian_noise_leaks_less_than_its_guarantees_allow(top, multiplier):

@@ -57,6 +57,7 @@ def test_accuracy_before_and_after_is_that_of_the_rows(real):
     assert {point.x for *_, point in points(made)} == {0.0, 0.05, 0.1}
 
 
+@pytest.mark.slow
 def test_a_run_has_the_figures_that_it_has_enough_for(real, audited):
     ranked = [f"{name}-{by}" for name in ("with_accuracy", "gain")
               for by in ("tolerance", "by-learner", "by-adversary")]  # fmt: skip
@@ -193,6 +194,7 @@ def test_every_figure_can_be_drawn(real, audited, tmp_path):
             assert (tmp_path / f"{made.name}.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(("output", "said"), [
     ("a.gif", "unknown format '.gif'"), ("a", "must end in pdf, svg, png"),
     ("none/a.pdf", "cannot be written: No such file"),
@@ -260,6 +262,7 @@ def test_the_waterfall_is_that_of_the_rows(real):
     )
 
 
+@pytest.mark.slow
 def test_filters_choose_what_a_figure_draws(real, tmp_path, command):
     for learner in ("plain", "exponentiated-gradient tolerance=0.1"):
         run = gather(real, where=[f"learner={learner}"])

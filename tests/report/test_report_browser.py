@@ -18,7 +18,7 @@ from fpbench.base.text import percent, points_above, signed_points
 from fpbench.report.writing import write_report
 from fpbench.results.pareto import pareto
 
-pytestmark = needs_browser
+pytestmark = [needs_browser, pytest.mark.slow]
 SECONDS = 90
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
@@ -103,7 +103,6 @@ def numbers(texts):
     return [float(text.replace(MINUS, "-")) for text in texts]
 
 
-@pytest.mark.slow
 def test_the_leaderboard_is_that_of_the_run(opened, real):
     (board,) = real.leaderboards()
     lines = [*board.lines, board.reference]
@@ -150,7 +149,6 @@ def test_a_table_is_sorted_by_its_headings(opened):
     assert "sorted by without" in opened.one("#said").get_attribute("textContent")
 
 
-@pytest.mark.slow
 def test_a_table_is_filtered_by_words_and_by_choice(opened):
     opened.js("document.querySelector('#board-0 .controls').open = true")
     search = opened.one("#board-0 input[type=search]")
@@ -177,7 +175,6 @@ def test_a_table_is_filtered_by_words_and_by_choice(opened):
     assert not opened.all("td img, option img, h4 img, dialog img")
 
 
-@pytest.mark.slow
 def test_a_number_is_one_click_from_where_it_comes_from(opened, real):
     (board,) = real.leaderboards()
     place, line = next(
@@ -224,7 +221,6 @@ def test_the_keyboard_is_enough(opened):
     assert opened.js("return document.activeElement.matches('#board-0 tbody button.open')")
 
 
-@pytest.mark.slow
 def test_everything_has_a_name_and_headings_have_a_scope(opened):
     """What a screen reader says of controls, tables and dialogs."""
     opened.js("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
@@ -268,7 +264,6 @@ return found;
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_text_can_be_read_in_both_themes(opened, theme):
     for _ in range(3):
@@ -285,7 +280,6 @@ def test_text_can_be_read_in_both_themes(opened, theme):
     opened.js("localStorage.clear()")
 
 
-@pytest.mark.slow
 def test_figures_are_drawn_and_their_series_can_be_hidden(opened):
     figures = opened.all("figure")
     assert [f.get_attribute("id") for f in figures] == [
@@ -379,7 +373,6 @@ CUT = "return [...document.querySelectorAll('td, th')].filter((n) => n.getBoundi
 SMALL = "return [...document.querySelectorAll('header button, .filters select, .filters input')].filter((n) => n.type !== 'checkbox' && n.offsetHeight < 32).length"
 
 
-@pytest.mark.slow
 def test_it_can_be_read_at_every_width_and_in_both_themes(chromium, file, tmp_path):
     """No sideways scrolling, no violation that axe-core finds, and a picture of each."""
     import axe_core_python
@@ -424,7 +417,6 @@ def test_the_message_is_first_and_no_section_is_empty(opened):
     assert below < 900  # all of it is seen without scrolling
 
 
-@pytest.mark.slow
 def test_an_address_leads_to_its_section(chromium, file):
     """Sections are made after the page is opened; it stays there when what is above it grows."""
     set_width(chromium, 1280)
@@ -465,7 +457,6 @@ EXPECTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
 def test_what_a_paper_states_stands_beside_what_became_of_it(chromium, toy_run, tmp_path):
     run = toy_run(learner=[{"use": "parrot"}], corrector=[{"use": "none"}], expect=EXPECTED)
     page = Page(chromium, write_report(run, tmp_path / "r.html"), 390)
@@ -508,7 +499,6 @@ def test_it_prints_without_its_controls(opened):
         opened.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
-@pytest.mark.slow
 def test_failures_say_why(chromium, toy_run, tmp_path):
     page = Page(chromium, write_report(toy_run(), tmp_path / "r.html"))
     assert "the parrot" in page.one(".notice.bad").text
@@ -520,7 +510,6 @@ def test_failures_say_why(chromium, toy_run, tmp_path):
     assert page.complaints() == []
 
 
-@pytest.mark.slow
 def test_what_is_skipped_or_missing_is_said(chromium, toy_run, tmp_path):
     run = toy_run(
         dataset=[{"use": "flock"}, {"use": "flock", "label": "three", "groups": 3}],

@@ -97,6 +97,7 @@ def test_what_is_not_verified_is_shown_as_such_and_has_no_rank(site):
     assert "not a database" in read(site, "submissions/damaged-b.html")
 
 
+@pytest.mark.slow
 def test_components_have_a_card_and_are_not_what_their_labels_say(site):
     card = read(site, "components/adversary-prior.html")
     component = fpbench.discover().component("adversary", "prior")

@@ -391,6 +391,7 @@ def test_an_attack_that_gains_more_without_being_the_best_is_named():
         assert "other attacks" not in said(rows)[-1]
 
 
+@pytest.mark.slow
 def test_the_greatest_of_many_that_add_nothing_is_seldom_called_more():
     """No disclosure adds anything; in at most 5 % of all runs one of ten is said to."""
     rng = np.random.default_rng(0)

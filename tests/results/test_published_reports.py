@@ -141,6 +141,7 @@ def test_the_waterfall_has_a_step_for_reports_above_the_one_for_claims():
     assert [level.name for level in only.waterfall.levels][2:] == ["reports"]
 
 
+@pytest.mark.slow
 def test_a_page_and_a_figure_show_reports(tmp_path):
     matrix = tmp_path / "reports.toml"
     matrix.write_text("""

@@ -298,6 +298,7 @@ def costs(point):
     return np.array([point.values[name].mean for name in names]) * [-1, 1, 1]
 
 
+@pytest.mark.slow
 def test_the_front_is_that_of_comparing_all_pairs():
     rng = np.random.default_rng(1)
     for _ in range(20):

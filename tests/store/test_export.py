@@ -31,6 +31,7 @@ def row(**measures):
             "reason": None, "seconds": 1.5, **measures}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_output_file_may_be_standard_output(tmp_path, toys, monkeypatch):
     """And nothing is written into a file of that name."""
     fpbench.run(MATRIX, out=tmp_path / "run")

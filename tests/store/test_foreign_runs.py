@@ -194,6 +194,7 @@ def test_reading_changes_nothing(kind, request, honest, place, tmp_path):
     assert (77.0 in seconds) is (kind == "killed")  # what is in the log was read, too
 
 
+@pytest.mark.slow
 def test_a_journal_is_obeyed_by_nobody(killed, honest, place, tmp_path):
     """The journal of a store that was in another mode, too: SQLite would delete what it names."""
     run = copy_run(honest, place / "run")
@@ -278,6 +279,7 @@ def test_traps_in_the_place_of_a_matrix(name, kind, honest, place, tmp_path):
     assert not (tmp_path / "merged").exists()
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("kind", ["link", "dangling", "hardlink", "fifo", "socket"])
 def test_what_is_written_replaces_traps(kind, honest, place):
     """A report in the directory, and what a run that goes on writes."""
@@ -461,6 +463,7 @@ def whole(run):
     return len(done)
 
 
+@pytest.mark.slow
 def test_what_a_live_run_has_committed_is_seen(live, place):
     for cells in (1, 7, 40, 300):
         assert whole(place / "run") == live.add(cells) - cells
@@ -471,6 +474,7 @@ def test_what_a_live_run_has_committed_is_seen(live, place):
     assert look(place) == before
 
 
+@pytest.mark.slow
 def test_a_run_that_writes_all_the_time_is_never_read_torn(live, place):
     """Its log begins anew every few cells; a copy is of one moment all the same, or is refused."""
     live.tell(1500)
@@ -483,6 +487,7 @@ def test_a_run_that_writes_all_the_time_is_never_read_torn(live, place):
     assert counts == sorted(counts)
 
 
+@pytest.mark.slow
 def test_a_copy_that_was_overtaken_is_made_anew(live, place, monkeypatch):
     """Between the first half of the store and the second, hundreds of cells are written into it."""
     live.add(500)

@@ -127,6 +127,7 @@ def test_whatever_bytes_a_store_has(made, tmp_path, changes):
     harmless(run, made[0])
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     ("where", "value", "commands"),
     [
@@ -203,6 +204,7 @@ def test_a_store_with_another_schema_is_refused(made, tmp_path, statement):
         assert command(words[0], str(run), *words[1:]).refused
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("name", ["store.sqlite", "m.toml", "matrix.toml", "environment.json"])
 @pytest.mark.parametrize("there", [True, False])
 def test_nothing_is_written_outside_through_a_link(made, toys, tmp_path, name, there):

@@ -28,6 +28,7 @@ def results(run):
     return run.frame().drop(columns=TIMES)
 
 
+@pytest.mark.slow
 def test_parts_from_many_machines_are_the_whole(tmp_path, toys):
     whole = fpbench.run(MATRIX | {"seeds": 4}, out=tmp_path / "whole")
     parts = [
@@ -78,6 +79,7 @@ def made(directory, outcomes, gain=lambda i: i / 7, key="k"):
 BETTER = ["absent", "skipped", "planned", "failed", "done"]
 
 
+@pytest.mark.slow
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(OUTCOMES, min_size=5, max_size=5), min_size=2, max_size=4))
 def test_the_best_that_any_run_has_counts(tmp_path, parts):

@@ -279,6 +279,7 @@ def rows_alike(one, other):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.sampled_from([Status.DONE, Status.FAILED]), MEASURES), max_size=12),
@@ -556,6 +557,7 @@ except StoreError as error:
 """
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_directory_that_cannot_be_written(tmp_path, killed):
     """It is read, the log of a run that was killed included; and to run there is a clear error."""

@@ -8,6 +8,8 @@ import pytest
 
 import fpbench
 
+pytestmark = pytest.mark.slow
+
 MATRIX = {
     "seeds": 3,
     "dataset": [{"use": "adult", "sensitive": "sex"}],
@@ -34,7 +36,6 @@ def run(adult_home, tmp_path_factory):
     return fpbench.run(MATRIX, out=tmp_path_factory.mktemp("adult") / "run")
 
 
-@pytest.mark.slow
 def test_the_corrected_reconstruction_is_clearly_more_accurate(run):
     lines = {
         (
@@ -95,7 +96,6 @@ def test_beliefs_given_the_claim_are_as_accurate_as_they_say(run):
         assert abs(both).max() < 0.005
 
 
-@pytest.mark.slow
 def test_five_groups(adult_home, tmp_path):
     matrix = MATRIX | {
         "seeds": 1,

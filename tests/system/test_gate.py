@@ -85,6 +85,7 @@ def test_a_matrix_is_compared_with_what_it_states(gate, tmp_path):
     assert "deviate from what the matrix states" in summary
 
 
+@pytest.mark.slow
 def test_inputs_are_data(gate, tmp_path):
     """Neither the shell nor the workflow reads them as commands."""
     name = "$(touch evil)`touch evil`;touch evil\n::set-output name=x::y.csv"

@@ -8,6 +8,8 @@ import fpbench
 from fpbench.matrix.matrix import read
 from fpbench.matrix.plan import make_plan
 
+pytestmark = pytest.mark.slow
+
 MATRIX = """
 seeds = 2
 [split]
@@ -61,7 +63,6 @@ def frames(tmp_path_factory):
     }
 
 
-@pytest.mark.slow
 def test_rows_are_about_the_test_people(frames):
     about, before = frames["held-out"], frames["training"]
     assert (about["status"] == "done").all()

@@ -14,6 +14,8 @@ from fpbench.store.differences import TOLERANCE, diff, is_near
 from fpbench.store.environment import same_kernels
 from fpbench.store.store import Store
 
+pytestmark = pytest.mark.slow
+
 # What amplified last bits: ties of trees and linear programs, iterations that stop early, and
 # sorted scores. The network does not claim to be portable.
 MATRIX = """
@@ -116,7 +118,6 @@ def small(tmp_path_factory, other):
     return make_run(tmp_path_factory.mktemp("small"), SMALL, other)
 
 
-@pytest.mark.slow
 def test_what_claims_to_be_portable_is_and_what_does_not_is_not(here, there):
     found = diff(here, there)
     assert not found.exact
@@ -158,7 +159,6 @@ def copy_forged(source, target, by, **more):
     return run
 
 
-@pytest.mark.slow
 def test_an_honest_run_of_another_kernel_is_verified(small, command):
     done = command("verify", small, "--sample", 9, "--seed", 1, COLUMNS="200")
     assert done.returncode == 0, done.stdout + done.stderr

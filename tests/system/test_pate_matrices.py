@@ -28,6 +28,7 @@ def test_a_quick_profile_is_part_of_the_full_matrix(name):
         assert set(labels) <= {choice.label for choice in full.axes[kind]}, kind
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("profile", ["quick", "full"])
 def test_statements_are_about_what_is_there(name, profile):

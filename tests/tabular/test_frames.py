@@ -117,6 +117,7 @@ holes = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(holes)
 def test_what_is_missing_is_an_error_or_dropped(holes: list[tuple[int, str]]) -> None:
     frame = _people().astype({"sex": object, "age": float, "paid": float})

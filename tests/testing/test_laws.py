@@ -621,6 +621,7 @@ def test_every_law_has_one_who_breaks_it():
     assert {law for _, law, _ in CASES} == {law.words for law in LAWS}
 
 
+@pytest.mark.slow
 def test_whoever_keeps_the_laws_passes():
     check_component(Clip)
 
@@ -700,6 +701,7 @@ def test_secure_noise_is_attacked_too():
     assert "(confidence 0.999999999)" in verdict.reason
 
 
+@pytest.mark.slow
 def test_an_epsilon_that_is_refused_is_not_attacked():
     check_component(Careful)
 
@@ -723,6 +725,7 @@ def test_whoever_cites_nothing_is_told_so():
         assert verdict_of(cls, law) == (Outcome.KEPT, remark)
 
 
+@pytest.mark.slow
 def test_whoever_claims_nothing_of_its_answers_cannot_be_wrong():
     outcome, reason = verdict_of(NoCorrection, "agrees with brute force")
     assert outcome is Outcome.SKIPPED
@@ -791,6 +794,7 @@ def test_a_refusal_of_three_groups_needs_words():
 # The tools of the laws
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.sampled_from([(2, 7), (3, 5)]))
 @settings(max_examples=60)
 def test_brute_force_is_that_of_the_oracles(seed, size):

@@ -124,6 +124,7 @@ def test_what_cannot_be_submitted_is_refused(run, made, tmp_path):
         find_submission(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "outcome", "told"),
     [

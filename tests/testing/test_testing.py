@@ -47,12 +47,14 @@ def named(component):
 # Ours
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("mechanism", ours("mechanism"), ids=named)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_our_mechanisms_pass(mechanism, epsilon):
     check_mechanism(mechanism, epsilon=epsilon, draws=20_000)
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("policy", ours("policy"), ids=named)
 @pytest.mark.parametrize("mechanism", ours("mechanism"), ids=named)
 def test_our_chains_of_mechanism_and_policy_pass(mechanism, policy):
@@ -64,6 +66,7 @@ def test_other_utilities_pass(utility):
     check_mechanism(Exponential(utility=utility), draws=30_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism", [Gaussian(delta=0.02), DiscreteGaussian(delta=0.005)], ids=named
 )
@@ -71,6 +74,7 @@ def test_a_delta_that_can_be_seen_passes_too(mechanism):
     check_mechanism(mechanism)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism", [cls(noise="secure") for cls in (DiscreteLaplace, DiscreteGaussian, Exponential)],
     ids=named,
@@ -83,6 +87,7 @@ def test_secure_noise_passes(mechanism):
 # Too little noise
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     "mechanism", [Laplace(), DiscreteLaplace(), Gaussian(delta=0.02)], ids=named
 )
@@ -125,6 +130,7 @@ def test_it_is_found_in_discrete_gaussian_noise(neighbours):
         check_mechanism(shrunk(mechanism), draws=300_000, **options)
 
 
+@pytest.mark.slow
 def test_it_is_found_in_the_exponential_mechanism():
     """Its claim is reached only for small epsilons, at the end of a long range of counts."""
 
@@ -141,6 +147,7 @@ def test_it_is_found_in_the_exponential_mechanism():
         assert low < found < high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("utility", ["root", "indicator"])
 def test_other_utilities_have_half_the_epsilon_they_claim(utility):
     """So that a fifth less noise breaks nothing, but much less does."""
@@ -149,6 +156,7 @@ def test_other_utilities_have_half_the_epsilon_they_claim(utility):
         check_mechanism(shrunk(Exponential(utility=utility), 0.3))
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("policy", ours("policy"), ids=named)
 def test_a_policy_does_not_hide_it(policy):
     """Some policies hide a part of it, by forgetting; what is left is still too much."""

@@ -123,6 +123,7 @@ def test_noise_adds_up_over_the_numbers_that_a_person_counts_in():
     assert _limit_by_noise([mixed], prior) > _limit_by_noise([gaussian], prior)
 
 
+@pytest.mark.slow
 def test_noise_is_assessed_too():
     X, predictions, groups = make_people()
     metrics = ("selected", "rejected")
@@ -172,6 +173,7 @@ def test_things_of_another_kind_are_refused(wrong, message):
         assess(**(fine | {"predictions": predictions} | wrong))
 
 
+@pytest.mark.slow
 def test_a_column_without_values_teaches_nothing():
     X, predictions, groups = make_people()
     report = make_report(X, predictions, groups, order=1)
@@ -238,6 +240,7 @@ def test_adult_by_two_columns_must_not_be_published(adult_home: DataHome):
     assert result.alone[0] >= sum(cell.settled for cell in result.riskiest)
 
 
+@pytest.mark.slow
 def test_known_people_make_the_adversary_stronger():
     X, predictions, groups = make_people()
     others, theirs, names = make_people(600, seed=1)
@@ -375,6 +378,7 @@ def test_names_are_shown_and_not_obeyed():
     assert "\x1b" not in result._repr_html_() + str(result)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("width", [80, 100, 140])
 def test_lines_fit_the_width(width):
     X, predictions, groups = make_people()
@@ -385,6 +389,7 @@ def test_lines_fit_the_width(width):
     assert len(lines) > 15
 
 
+@pytest.mark.slow
 def test_a_guarantee_limits_the_leak():
     X, predictions, groups = make_people()
     limits = []

@@ -24,6 +24,7 @@ def publish(**options):
     return may, june, X, predictions, both, groups
 
 
+@pytest.mark.slow
 def test_two_reports_prove_who_left_and_the_verdict_says_that_neither_does_alone():
     may, june, X, predictions, both, groups = publish()
     result = assess({"May": may, "June": june}, X, both, groups=groups)
@@ -71,6 +72,7 @@ def test_one_report_in_a_list_is_that_report():
     assert (one.posterior == other.posterior).all()
 
 
+@pytest.mark.slow
 def test_a_model_that_was_trained_again_has_other_predictions_of_the_same_people():
     X, predictions, groups = make_people(300)
     again = np.where(np.arange(300) % 7 == 0, 1 - predictions, predictions)

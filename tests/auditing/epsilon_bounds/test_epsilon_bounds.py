@@ -28,6 +28,7 @@ def test_without_delta_it_is_the_tail_of_a_binomial(sizes, epsilon):
     assert compute_one_run_p_value(m, r, v, epsilon=epsilon) == pytest.approx(tail)
 
 
+@pytest.mark.slow
 @LAWS
 @given(SIZES, st.floats(1e-9, 8), st.floats(0, 1e-2))
 def test_delta_adds_the_worst_mean_of_what_lies_below(sizes, epsilon, delta):
@@ -74,6 +75,7 @@ def randomise(truth, epsilon, rng):
     return np.column_stack([np.where(honest, truth, 1 - truth), rng.normal(size=len(truth))])
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
 def test_many_runs_are_bounded_nearly_always(epsilon):
     rng, audits, n = np.random.default_rng(0), 200, 200

@@ -268,6 +268,7 @@ def test_the_baseline_is_scikit_learns():
     np.testing.assert_allclose(people["baseline_loss"], ours, atol=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     seed=st.integers(0, 2**32 - 1), m=st.integers(6, 60), k=st.integers(1, 200),

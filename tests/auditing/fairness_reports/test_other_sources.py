@@ -61,6 +61,7 @@ def test_facts_of_metric_frames_are_true_of_the_people(n, seed, k, names):
     assert_true_of(report, people[:3], people[3])
 
 
+@pytest.mark.slow
 def test_a_metric_frame_is_the_report_that_it_prints():
     people = make_people_of_columns(300, 0)
     X, predictions, _, groups = people
@@ -83,6 +84,7 @@ def test_a_metric_frame_is_the_report_that_it_prints():
     assert not assess(selected, X, predictions, groups=groups).proven.all()
 
 
+@pytest.mark.slow
 def test_what_of_a_frame_tells_no_counts_is_refused():
     people = make_people_of_columns(100, 0)
     with pytest.raises(

@@ -50,6 +50,7 @@ def assert_true_of(report, people, groups):
     return facts
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     seed=st.integers(0, 99),
@@ -337,6 +338,7 @@ def test_noise_is_in_the_numbers_behind_rates():
     assert np.sqrt((off**2).mean()) == pytest.approx(noisy.sigma[0], rel=0.2)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     "mechanism",
     [

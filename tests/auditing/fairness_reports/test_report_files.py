@@ -37,6 +37,7 @@ def list_facts(facts):
     return sorted(zip(map(tuple, sets), map(tuple, known), strict=True))
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("defences", PROTECTED)
 def test_every_format_gives_equal_facts_back(kind, defences, tmp_path):

@@ -134,6 +134,7 @@ def assert_consistent(noisy, report):
     return all(full[column].any() for column in cuts[:-1])
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("min_cell", [0, 10])
 def test_slices_by_three_columns_are_consistent_where_a_column_tells_another(min_cell):
     """Whole numbers of larger slices, each by itself, leave none for smaller ones here."""

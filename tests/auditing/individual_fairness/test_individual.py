@@ -73,6 +73,7 @@ def similar(x, y, tau, free):
     return True
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1))
 def test_several_tau_are_each_by_itself_and_never_grow(seed):

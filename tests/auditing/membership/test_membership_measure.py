@@ -76,6 +76,7 @@ def test_a_group_that_is_memorised_stands_out():
     assert report.find_gap_error() == pytest.approx(np.hypot(*errors))
 
 
+@pytest.mark.slow
 def test_the_advantage_of_a_worthless_attack_is_0_on_average_however_few_people():
     rng = np.random.default_rng(0)
     advantages = []
@@ -87,6 +88,7 @@ def test_the_advantage_of_a_worthless_attack_is_0_on_average_however_few_people(
     assert error < 0.02
 
 
+@pytest.mark.slow
 def test_the_standard_error_of_the_area_is_that_of_repeated_draws():
     rng = np.random.default_rng(0)
     members = np.arange(300) < 100

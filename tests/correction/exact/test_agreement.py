@@ -128,6 +128,7 @@ def test_larger_problems_have_the_same_optimum(name, block):
     assert solved >= 2
 
 
+@pytest.mark.slow
 def test_sums_over_individuals_have_the_optimum_of_all_vectors():
     """Only `ip` knows individuals."""
     needs("ip")
@@ -146,6 +147,7 @@ def test_sums_over_individuals_have_the_optimum_of_all_vectors():
     assert statuses == {True, False}
 
 
+@pytest.mark.slow
 def test_the_problems_are_of_every_sort():
     problems = small() + larger()
     assert len(problems) >= 300

@@ -89,6 +89,7 @@ def near(rng, unit):
     return tuple(float(rng.choice([0.0, 1.0, -1.0, rng.normal()]) * unit) for _ in range(2))
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("kinds", [("free",), ("tied",), ("leaving",), ("random",), KINDS], ids=str)
 def test_the_search_finds_the_cheapest_sum_whatever_the_prices(kinds):
     rng = np.random.default_rng(len(kinds[0]))

@@ -24,6 +24,7 @@ def solve(problem, time_limit=np.inf):
     return solve_many_groups(CountedProblem(problem), time_limit)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_claim_equals_all_vectors(metric, form):
@@ -39,6 +40,7 @@ def test_a_claim_equals_all_vectors(metric, form):
     assert statuses == {True, False}
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_constraint_alone_equals_all_vectors(kind):
     rng = np.random.default_rng([2, KINDS.index(kind)])
@@ -62,6 +64,7 @@ def test_constraints_together_equal_all_vectors():
     assert 30 < sum(statuses) < 120
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_weights_of_any_size_equal_all_vectors(weights):
     rng = np.random.default_rng([4, list(WEIGHTS).index(weights)])
@@ -80,6 +83,7 @@ def test_the_integer_program_finds_what_the_lattice_finds(monkeypatch):
         check_correction(problem, solve(problem), oracles.brute_force(problem))
 
 
+@pytest.mark.slow
 def test_a_lattice_search_that_is_given_up_changes_nothing(monkeypatch):
     rng = np.random.default_rng(6)
     monkeypatch.setattr(fpbench.correction.exact.lattice, "MOST", 2)
@@ -122,6 +126,7 @@ def large(rng, n, k, constraints):
     return Problem(guess, k, predictions, labels, constraints, rng.uniform(1, 2, n) ** 6)
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("metric", METRICS)
 def test_two_groups_are_only_the_fewest(metric, form):
@@ -139,6 +144,7 @@ def test_two_groups_are_only_the_fewest(metric, form):
             check_values(problem, by_programs)
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     ("n", "k", "metric", "tolerance", "form"),
     [
@@ -192,6 +198,7 @@ def test_names_order_and_units_do_not_matter():
             assert other.objective == pytest.approx(scale * found.objective, rel=4e-9, abs=0)
 
 
+@pytest.mark.slow
 def test_the_same_problem_has_the_same_answer():
     rng = np.random.default_rng(10)
     for at in range(10):

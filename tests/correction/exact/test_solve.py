@@ -99,6 +99,7 @@ def draw_with(rng, k, constraints, n=40) -> Problem:
     )
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("metric", METRICS[1:])
 def test_a_share_of_everyone_links_the_slices(metric):
     rng = np.random.default_rng([3, METRICS.index(metric)])
@@ -161,6 +162,7 @@ def test_time_limits_reach_the_search():
     assert found.seconds < 30
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_more_is_never_cheaper(k):
     """A wider tolerance costs no more, and a further constraint no less."""

@@ -48,6 +48,7 @@ def claimed(p: int, n: int, form, tolerance) -> Region:
     return Region(region.part, region.conditions)
 
 
+@pytest.mark.quick_cases(11)
 @pytest.mark.parametrize("tolerance", TOLERANCES)
 @pytest.mark.parametrize("form", FORMS)
 def test_sizes_of_claims_equal_enumeration(form, tolerance):

@@ -172,6 +172,7 @@ def test_the_truth_satisfies_what_is_true_and_the_answer_costs_no_more(n, rounds
     assert 0.1 * rounds < separate < rounds
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("metric", METRICS)
 def test_seeded_problems_equal_all_vectors(metric, form):
@@ -220,6 +221,7 @@ def test_a_slice_needs_room_for_both_groups(metric, labels):
     check(problem, None)
 
 
+@pytest.mark.quick_cases(17)
 @pytest.mark.parametrize("labels", [[0, 1, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1], [0, 0, 1, 1]])
 @pytest.mark.parametrize("guess", [[0, 1, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1], [0, 0, 1, 1]])
 @pytest.mark.parametrize("form", FORMS)
@@ -311,6 +313,7 @@ def problems_of_multiples() -> list[tuple[Problem, float | None]]:
     return [(problem, oracles.least_cost_of_moves(problem)) for problem in problems]
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize(
     "tiny_steps", [(1, 1), (2, 1), (3, 2), (16, 4), (10**9, 10**9)], indirect=True
 )
@@ -321,6 +324,7 @@ def test_equal_rates_that_only_some_sizes_have():
         check(problem, least)
 
 
+@pytest.mark.quick_cases(15)
 @pytest.mark.parametrize("weights", ["none", "tied", "random", "tiny"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("metric", METRICS)

@@ -182,6 +182,7 @@ def test_results_are_not_opened_on_their_way(monkeypatch):
     assert isinstance(result.value, gone.Model)
 
 
+@pytest.mark.slow
 def test_a_worker_without_a_plugin_is_named_and_refused(tmp_path, toys, cluster, without_toys):
     made = cluster()
     made.worker("fit")

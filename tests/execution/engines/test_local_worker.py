@@ -122,6 +122,7 @@ def test_large_results_are_the_same_in_workers(tmp_path, toys):
     assert timeless(near) == timeless(far)
 
 
+@pytest.mark.slow
 def test_workers_that_take_the_place_of_dead_ones_are_sent_what_these_had(tmp_path, toys, install):
     install("fpbench-troubles", "troubles")
     matrix = MATRIX | {"learner": [{"use": "deadly"}, {"use": "parrot"}], "seeds": 1}

@@ -68,6 +68,7 @@ def test_what_an_adversary_is_tuned_beside_is_not_there(tmp_path, engine):
     assert (frame["found"] > 0).all() == (engine == "inline")
 
 
+@pytest.mark.slow
 def test_what_an_adversary_gives_back_runs_nowhere_else(tmp_path, monkeypatch):
     """Its objects are not even opened where the truth is."""
     monkeypatch.setenv("EVIL_MARK", str(tmp_path / "mark"))

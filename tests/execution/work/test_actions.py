@@ -648,5 +648,5 @@ def test_what_are_no_beliefs_is_the_adversarys_error(split, told, says):
 def test_held_out_people_of_one_group_are_the_users_error(split):
     few = np.flatnonzero(split.attack.sensitive == 0)
     one_group = fpbench.Split(split.train, split.test, split.attack.take(few))
-    with pytest.raises(fpbench.InputError, match=r"enlarge the attack set \(\[split\] attack\)"):
+    with pytest.raises(fpbench.InputError, match=r"make known more of them \(\[split\] attack"):
         believed(one_group)

@@ -94,6 +94,7 @@ REPLACED = {
 }  # fmt: skip
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("name", REPLACED)
 def test_a_name_that_stands_for_another_thing_is_found(monkeypatch, name):
     watch = Watch()
@@ -131,6 +132,7 @@ def test_a_strangers_function_in_a_library_that_was_just_imported_is_found(monke
     assert watch.look().replaced == ("sklearn.new.useful",)
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("name", ["sklearn.metrics", "numpy.linalg", "json"])
 @pytest.mark.parametrize("how", ["another", "none", "missing"])
 def test_another_module_under_a_name_is_found(monkeypatch, name, how):
@@ -227,6 +229,7 @@ MORE = {
 """Other ways to change the same; blanks tell them apart."""
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize(
     ("name", "change"), [*SETTINGS.items(), *((name.strip(), MORE[name]) for name in MORE)]
 )

@@ -104,6 +104,7 @@ def of_innocents(run):
     return frame.loc[chosen, OWN].reset_index(drop=True)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_who_writes_into_its_input_changes_nothing_for_others(toys, install, tmp_path, jobs):
     install("fpbench-writers", "writers", SOURCE)

@@ -191,6 +191,7 @@ def matrix(use, note):
     return kind, HONEST | {kind: [*HONEST[kind], liar]}
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("use", ["liar-weigher", *(f"liar-{kind}" for kind in SPEAKERS)])
 @pytest.mark.parametrize("note", ["gain", "true_ratio", "test_accuracy"])
 def test_whoever_names_what_is_measured_fails_its_own_cells(tmp_path, toys, install, use, note):

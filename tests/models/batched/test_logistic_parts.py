@@ -61,6 +61,7 @@ def alone_in_a_category(matrix, labels):
     return np.column_stack([matrix, np.eye(len(labels))[:, :3], 1e6 * np.eye(len(labels))[:, 5]])
 
 
+@pytest.mark.quick_cases(6)
 @pytest.mark.parametrize("shape", [None, separable, constant, collinear, alone_in_a_category])
 @pytest.mark.parametrize("n", [40, 300, 2500])
 def test_all_at_once_is_as_one_by_one(n, shape):

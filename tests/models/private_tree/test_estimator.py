@@ -43,6 +43,7 @@ CHECKED = [
 CHECKS = [case for estimator in CHECKED for case in estimator_checks_generator(estimator)]
 
 
+@pytest.mark.quick_cases(56)
 @pytest.mark.parametrize(
     ("estimator", "check"),
     CHECKS,

@@ -57,6 +57,7 @@ def attack(grown, away=0.9, aside=0.1, parting=1, columns=10, draws=40_000):
     )
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("similarity", SIMILAR)
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -68,6 +69,7 @@ def test_no_attack_breaks_epsilon_and_half_the_noise_is_found(criterion, selecti
     assert attack(recipe(**given, epsilon=2 * EPSILON)) > EPSILON
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize("part", ["selection", "leaves"])
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -122,6 +124,7 @@ def attack_learner(name, epsilon, **parameters):
     )
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [("private-tree", {}), ("private-tree", {"selection": "exponential"}),

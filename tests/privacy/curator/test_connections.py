@@ -178,6 +178,7 @@ def tls(certificate):
 HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"  # the start of a ClientHello of 512 bytes
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("content", [b"", HELLO, b"GET / HTTP/1.1\r\n\r\n"])
 @pytest.mark.parametrize("network", [0, 1])
 def test_300_silent_connections_stop_nobody(service, tls, monkeypatch, content, network):

@@ -82,6 +82,7 @@ def test_a_remote_curator_answers_as_one_here(remote):
     assert none.shape == (1, 300, 2)
 
 
+@pytest.mark.slow
 def test_what_a_query_was_is_logged_without_data(shared, remote):
     ask(remote, [0.001, 0.002], repetitions=3)
     line = shared.log[-1]
@@ -110,6 +111,7 @@ def test_a_client_with_a_wrong_token_is_told(shared):
         _ = RemoteCurator(shared.url, "b" * 20).groups
 
 
+@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -359,6 +361,7 @@ def test_who_asks_too_often_has_to_wait(tmp_path):
             _ = [hasty.remaining for _ in range(8)]
 
 
+@pytest.mark.slow
 def test_who_asks_is_not_what_a_header_says(tmp_path):
     """Or whoever guesses tokens would be somebody else each time."""
     options = [*write_people(tmp_path), "--epsilon", 1, "--rate", 4]

@@ -82,6 +82,7 @@ def test_seeds_that_all_say_the_same_have_no_interval(count, value):
     assert interval(values).low is not None
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("rare", [0.1, 0.05, 0.2])
 @pytest.mark.parametrize("seeds", [5, 8, 10, 20])
 def test_intervals_of_mostly_zeros_cover_the_mean_or_are_not_shown(seeds, rare):
@@ -120,6 +121,7 @@ def test_the_widest_interval_of_values_that_are_all_the_same_is_that_value():
             assert low == high == pytest.approx(value, rel=1e-15)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(("others", "seeds"), [(1, 5), (3, 5), (10, 10), (30, 5)])
 def test_the_greatest_of_equal_means_is_seldom_found_above_them(others, seeds):
     """In at most 2.2 % of 20,000 runs: a margin below the 2.5 % that are allowed."""
@@ -163,6 +165,7 @@ def test_of_many_values_intervals_are_those_of_the_means_distribution():
         assert np.abs(((high + low) / 2 - values.mean(axis=1)) / normal).mean() < 0.05
 
 
+@pytest.mark.slow
 def test_of_many_values_each_count_has_nearly_the_interval_of_independent_resamples():
     values = np.random.default_rng(1).normal(size=(8, 400))
     ends = np.array(bounds(values, "gain"))

@@ -201,6 +201,7 @@ def test_notes_say_why_nothing_is_told_apart():
     ]
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(("lines", "seeds"), [(2, 10), (5, 12), (20, 15)])
 def test_under_the_null_there_are_no_more_false_winners_than_allowed(lines, seeds):
     """Lines that differ in nothing, sorted by their means, as a leaderboard sorts them."""
