@@ -76,6 +76,7 @@ def test_a_run_shows_its_leaderboard_and_is_resumed(command, toy_matrix):
     assert fine(command("leaderboard", "runs/toy")).stdout == board
 
 
+@pytest.mark.slow
 def test_the_leaderboard_is_what_a_person_reads(command, toy_matrix):
     fine(command("run", toy_matrix(TOY.replace("seeds = 2", "seeds = 1"))))
     shown = fine(command("leaderboard", "runs/toy", COLUMNS="80")).stdout

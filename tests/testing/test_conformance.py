@@ -16,7 +16,7 @@ OURS = checks("fpbench")
 COMPONENTS = list(dict.fromkeys(str(check.case) for check in OURS))
 
 
-@pytest.mark.quick_cases(30)
+@pytest.mark.quick_cases(20)
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_our_component_keeps_the_laws(component):
     mine = [check for check in OURS if str(check.case) == component]

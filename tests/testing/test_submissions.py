@@ -140,6 +140,7 @@ def test_seeds_that_somebody_may_have_chosen_are_told(toys, tmp_path, asked, out
     assert (outcomes(checkup)["seeds"], words(checkup, "seeds")) == (outcome, told)
 
 
+@pytest.mark.slow
 def test_fewer_seeds_than_the_matrix_names_are_told(toys, tmp_path):
     fpbench.run({**TOYS, "seeds": 5}, seeds=2, out=tmp_path / "run")
     checkup = inspect(make_submission(tmp_path / "run", tmp_path / "sent"))

@@ -116,6 +116,7 @@ def test_who_forges_its_answer_fails_alone(tmp_path, monkeypatch, jobs, limits):
     assert grown < 256 * 1024  # kilobytes; the flood alone has no end
 
 
+@pytest.mark.slow
 def test_with_limits_what_any_component_answers_is_read_as_data(tmp_path, monkeypatch):
     monkeypatch.setenv("EVIL_MARK", str(tmp_path / "mark"))
     what = ["none", "objects", "nested", "runs", "numbers", "nan", "flood"]
