@@ -178,6 +178,10 @@ def _check_values(report: ReportRows) -> None:
         "is no rate from 0 to 1; divide percentages by 100",
     )  # fmt: skip
     _complain(~blank & rates & (n == 0), "n", n, "people have a rate, which should be blank")
+    _complain(
+        ~blank & rates & noisy & (n < 0), "value", value,
+        "is a noisy rate, and 'n' is missing: what it gives away cannot be measured",
+    )  # fmt: skip
     half = report.within + max(report.round_to - 1, 0)
     number = ~rates & ~noisy & ~blank
     _complain(

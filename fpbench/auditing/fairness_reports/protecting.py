@@ -109,6 +109,12 @@ def _check_numbers(report: ReportRows, defences: Defences) -> None:
     if base is not None and (not isinstance(base, int | np.integer) or base < 2):
         raise InputError(f"round_to must be a whole number of at least 2, not {show_value(base)}")
     _check_noise(report, defences)
+    noisy = defences.noise is not None or report.noisy.any()
+    if noisy and not defences.sizes and report.is_rate.any():
+        raise InputError(
+            "sizes: what noisy rates without sizes give away cannot be measured; publish the sizes, "
+            "which have noise, too"
+        )
 
 
 def _add_noise(rows: ReportRows, defences: Defences, rng: np.random.Generator) -> ReportRows:

@@ -296,6 +296,15 @@ def test_numbers_as_people_write_them_come_with_the_mend():
             FairnessReport.from_frame(change(frame.astype(object), 3, column, value))
 
 
+def test_a_noisy_rate_has_a_size():
+    """Else nothing would be measured of what it tells, and the report would look harmless."""
+    exact, _, _ = make_report(order=1)
+    frame = exact.protect(noise="laplace", epsilon=1.0, rng=0).to_frame()
+    row = int(np.flatnonzero(frame["value"].notna())[2])
+    with pytest.raises(InputError, match=f"row {row}, .* is a noisy rate, and 'n' is missing"):
+        FairnessReport.from_frame(change(frame.astype(object), row, "n", None))
+
+
 def test_a_slice_that_holds_nobody_is_named_with_its_column():
     report, (X, predictions, _), _ = make_report(order=1)
     frame = report.to_frame()
