@@ -12,7 +12,7 @@ nbclient = pytest.importorskip("nbclient")
 
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 SAID = {
-    "attack_my_model": ["Publishing a true claim of statistical-parity adds", "{'f': 0.6", "guessed_right"],
+    "attack_my_model": ["Publishing a true claim of stat", "{'f': 0.6", "guessed_right"],
     "publish_a_report": ["Do not publish: the group of", "May be published within these limits"],
     "tutorial": ["8 cells; 53 steps, 64 without sharing", "without_accuracy"],
     "write_a_plugin": ["kept: it cites no source", "majority: 0.5", "one-column: 0.7", "a2: 0.8"],

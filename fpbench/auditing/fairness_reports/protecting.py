@@ -112,8 +112,8 @@ def _check_numbers(report: ReportRows, defences: Defences) -> None:
     noisy = defences.noise is not None or report.noisy.any()
     if noisy and not defences.sizes and report.is_rate.any():
         raise InputError(
-            "sizes: what noisy rates without sizes give away cannot be measured; publish the sizes, "
-            "which have noise, too"
+            "sizes: what noisy rates without sizes give away cannot be measured; publish the "
+            "sizes, which have noise, too"
         )
 
 
