@@ -50,9 +50,6 @@ def find_facts_and_rows(
             f"row {row}, column 'metric': '{report.metric[row]}' looks at labels: give labels "
             "(--label names their column)"
         )
-    if report.suppressed.all():
-        nothing = np.zeros((n, 0), np.bool_), np.zeros((0, len(report.groups)))
-        return Facts.from_counts(*nothing), np.zeros(0, np.intp)
     codes = [column.code(X) for column in report.columns]
     for place in range(len(codes)):
         _check_slice_values(report, place, codes[place], X)
@@ -62,7 +59,7 @@ def find_facts_and_rows(
     _, pattern = np.unique(used, axis=0, return_inverse=True)
     order = np.argsort(pattern.ravel(), kind="stable")
     starts = np.flatnonzero(np.diff(pattern.ravel()[order], prepend=-1))
-    for rows in np.split(order, starts[1:]):
+    for rows in np.split(order, starts[1:]) if len(order) else ():
         columns = np.flatnonzero(used[rows[0]])
         sizes = [len(report.columns[c].values) for c in columns]
         people = cross([codes[c] for c in columns], sizes, n)
@@ -81,6 +78,9 @@ def find_facts_and_rows(
     finder.add_remainders()
     for where, own, cell, inside in small:
         finder.add_small_groups(where, own, cell, inside)
+    if not finder.tables:  # everything is suppressed, or noisy rates have no sizes
+        nothing = np.zeros((n, 0), np.bool_), np.zeros((0, len(report.groups)))
+        return Facts.from_counts(*nothing), np.zeros(0, np.intp)
     facts = finder.finish()
     return facts, finder.rows[facts.origin]
 

@@ -106,7 +106,7 @@ class SliceColumn:
                 raise InputError(f"column {name!r} has an empty value, or two of the same text")
             return cls(name, values)
         if isinstance(bins, int):
-            numbers = column.dropna().to_numpy(np.float64)
+            numbers = _take_numbers(column.dropna())
             if bins < 1 or not len(numbers) or not np.isfinite(numbers).all():
                 why = "" if np.isfinite(numbers).all() else ": a number is infinite"
                 raise InputError(f"column {name!r} cannot be cut into {bins} bins{why}")
@@ -182,7 +182,7 @@ class SliceColumn:
                 f"column {self.name!r} has bins of numbers in the report, and the people have no "
                 f"number in row {row}: {column.iloc[row]!r}"
             )
-        numbers = column.to_numpy(np.float64)
+        numbers = _take_numbers(column)
         place = np.searchsorted(np.asarray(self.edges), numbers, side="right")
         return np.where(np.isnan(numbers), -1, place).astype(np.int64)
 
@@ -280,6 +280,13 @@ def _is_number(column: Series) -> bool:
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     return bool(is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype))
+
+
+def _take_numbers(column: Series) -> NDArray[np.float64]:
+    """The numbers of a column as a file has them: 0.1 of a short float is that of a long one."""
+    if (short := str(column.dtype).casefold()) in ("float16", "float32"):
+        return column.to_numpy(short, na_value=np.nan).astype(str).astype(np.float64)
+    return column.to_numpy(np.float64)
 
 
 def _reads_as_number(value: Any) -> bool:

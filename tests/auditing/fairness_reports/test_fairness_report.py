@@ -341,6 +341,29 @@ def test_whole_numbers_are_the_same_with_and_without_zeros():
     assert (report.facts(floats, predictions).low == report.facts(X, predictions).low).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "Float32", "float16"])
+@pytest.mark.parametrize("bins", [3, {"hours": [0.1, 0.3, 0.7]}])
+def test_short_floats_are_in_the_bins_that_a_file_of_them_is_in(dtype, bins, tmp_path):
+    X, predictions, _, groups = make_people(60)
+    X = pd.DataFrame({"hours": np.round(X["hours"] % 1, 1).astype(dtype)})
+    report = FairnessReport.from_predictions(
+        X, predictions, groups, by=["hours"], bins=bins, min_cell=0
+    )
+    X.to_csv(tmp_path / "people.csv", index=False)
+    report.to_csv(tmp_path / "report.csv")
+    read = FairnessReport.from_csv(tmp_path / "report.csv")
+    facts = read.facts(pd.read_csv(tmp_path / "people.csv"), predictions)
+    assert (facts.low == report.facts(X, predictions).low).all()
+    assert (facts.low == count_true(facts, read, groups)).all()
+
+
+def test_noisy_rates_without_sizes_and_empty_reports_tell_no_counts():
+    report, people, _ = make_report(order=1)
+    noisy = report.protect(noise="laplace", epsilon=5, sizes=False, rng=0)
+    assert not len(noisy.facts(*people))
+    assert not len(report.protect(min_cell=1000).facts(*people))
+
+
 def test_columns_are_found_by_their_names_as_text():
     X, predictions, _, groups = make_people()
     X.columns = [1, "job", "hours", "n"]
