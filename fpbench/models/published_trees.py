@@ -61,22 +61,26 @@ def read_trees(estimator: Any, encoding: Encoding | None = None) -> tuple[Publis
     from sklearn.tree import DecisionTreeClassifier
 
     if isinstance(estimator, DecisionTreeClassifier):
-        return (_read_tree(estimator, encoding, bootstrap=False),)
+        return (_read_tree(estimator, encoding, estimator.class_weight),)
     if isinstance(estimator, ForestClassifier):
         return tuple(
-            _read_tree(tree, encoding, bootstrap=estimator.bootstrap)
+            _read_tree(tree, encoding, estimator.class_weight, estimator.bootstrap)
             for tree in estimator.estimators_
         )
     return ()
 
 
-def _read_tree(tree: Any, encoding: Encoding | None, *, bootstrap: bool) -> PublishedTree:
+def _read_tree(
+    tree: Any, encoding: Encoding | None, class_weight: Any, bootstrap: bool = False
+) -> PublishedTree:
     inner = tree.tree_
     people = np.asarray(inner.n_node_samples, np.float64)
     weights = np.asarray(inner.weighted_n_node_samples, np.float64)
     counts = people[:, None]
-    # Weighted people (balanced classes) are no numbers of people by label.
-    if not bootstrap and np.allclose(weights, people) and len(tree.classes_) == 2:
+    # Weighted people are no numbers of people by label; those of balanced classes add up to numbers
+    # of people wherever labels are as frequent as in all.
+    unweighted = class_weight is None and np.allclose(weights, people)
+    if not bootstrap and unweighted and len(tree.classes_) == 2:
         counts = np.rint(inner.value[:, 0] * people[:, None])
 
     def find_leaves(features: Any) -> NDArray[np.intp]:
@@ -171,12 +175,13 @@ def _read_leaves(
     leaves = [tree.find_leaves(features(k)) for k in range(groups)]
     reached = np.stack([np.bincount(own, minlength=nodes) > 0 for own in leaves], axis=1)
     uneven = _find_uneven(leaves, reached)
+    _check_everybody(number, tree, reached.any(axis=1), labels)
     yield from _read_uneven(number, tree, leaves, uneven, labels)
     told = reached.any(axis=1) & ~reached.all(axis=1) & ~uneven
     first = np.where(told, reached.argmax(axis=1), -1)
     sigma, scale = (np.broadcast_to(x, tree.counts.shape) for x in (tree.sigma, tree.scale))
     # Of a bootstrap sample: the share of the people who are in it.
-    in_sample = min(float(tree.counts[reached.any(axis=1)].sum()) / len(labels), 1.0)
+    in_sample = float(tree.counts[reached.any(axis=1)].sum()) / len(labels)
     for k in range(groups):
         own = np.flatnonzero(first == k)
         place = np.full(nodes, -1)
@@ -212,6 +217,28 @@ def _read_leaves(
         blank = ~exact[:, None] & (low != high)
         low, high = np.where(blank, -np.inf, low), np.where(blank, np.inf, high)
         yield _LeafCounts(member, low, high, deviation, spread, names)
+
+
+def _check_everybody(
+    number: int, tree: PublishedTree, leaves: NDArray[np.bool_], labels: Codes
+) -> None:
+    """Refuse counts that are not of everybody: of others, or without people of weight 0.
+
+    Of a bootstrap sample, more than everybody.
+    """
+    if np.any(tree.sigma) or np.any(tree.scale):
+        return
+    counted = tree.counts[leaves].sum(axis=0)
+    by_label = len(counted) == 2
+    people = np.array([(labels == label).sum() for label in (0, 1)] if by_label else [len(labels)])
+    wrong = np.flatnonzero(counted > people if tree.bootstrap else counted != people)
+    if wrong.size:
+        label = int(wrong[0])
+        raise InputError(
+            f"tree {number}: {counted[label]:g} people{f' of label {label}' if by_label else ''} "
+            f"are in its leaves, and these are {people[label]}; the model was trained on other "
+            "people, or some had no weight"
+        )
 
 
 def _find_uneven(

@@ -125,6 +125,37 @@ def test_a_rule_list_tells_what_is_true(k, seed):
     assert find_tree_facts([noisy], take_group, k, labels).noisy.all()
 
 
+@pytest.mark.parametrize("forest", [False, True])
+def test_balanced_weights_of_equal_shares_are_no_numbers_by_label(forest):
+    """Where labels are as frequent in every leaf as in all, weights add up to numbers of people."""
+    feature, groups = np.tile([0.0, 1.0], 64), np.repeat([0, 1], 64)
+    labels = (np.arange(128) // 2 % 4 == 0).astype(int)
+    kind = RandomForestClassifier if forest else DecisionTreeClassifier
+    options = {"n_estimators": 3, "bootstrap": False} if forest else {}
+    model = kind(class_weight="balanced", random_state=0, **options)
+    trees = read_trees(model.fit(np.column_stack([feature, groups]), labels))
+
+    def take_group(code):
+        return np.column_stack([feature, np.full(128, code)])
+
+    facts = find_tree_facts(trees, take_group, 2, labels)
+    told = facts.count(np.eye(2)[groups])
+    assert len(facts)
+    assert ((told >= facts.low) & (told <= facts.high)).all()
+
+
+def test_people_of_no_weight_are_in_no_leaf():
+    matrix, groups, labels = make_people(200, 2, 2)
+    tree = DecisionTreeClassifier(random_state=0, max_depth=2)
+    tree.fit(np.column_stack([matrix, groups]), labels, sample_weight=np.arange(200) % 3)
+
+    def take_group(code):
+        return np.column_stack([matrix, np.full(200, code)])
+
+    with pytest.raises(InputError, match="^tree 0: 133 people are in its leaves, .* no weight"):
+        find_tree_facts(read_trees(tree), take_group, 2, labels)
+
+
 def test_trees_of_other_people_are_refused():
     matrix, groups, labels = make_people(200, 2, 2)
     trees = read_trees(
