@@ -287,6 +287,13 @@ def test_who_is_public_is_found_by_rows_of_the_training_data():
     assert not find_public(Public(), -1, members)
 
 
+def test_of_an_odd_number_of_canaries_one_is_not_guessed_twice(people):
+    measures = audit(
+        PrivateTree(epsilon=1.0, max_depth=1), people, mode="one-run", canaries=11, guesses=1.0
+    )
+    assert measures["epsilon_guesses"] == 10
+
+
 def test_without_a_learner_it_says_what_it_needs(people):
     with pytest.raises(InputError, match="needs to train the learner on other people"):
         EpsilonLowerBound().audit(Subject(people, people), np.random.default_rng(0))

@@ -231,7 +231,7 @@ class EpsilonLowerBound(Auditor):
         groups = np.zeros(self.canaries, np.int8)
         ((_, _, scores),) = trial.train(pool, included, pool.present, groups)
         order = np.lexsort((trial.rng.random(self.canaries), scores))
-        half = max(round(self.guesses * self.canaries / 2), 1)
+        half = min(max(round(self.guesses * self.canaries / 2), 1), self.canaries // 2)
         right = int(included[0, order[-half:]].sum() + (~included[0, order[:half]]).sum())
         bound, most = (
             bound_epsilon_one_run(
