@@ -78,7 +78,7 @@ def find_facts_and_rows(
     finder.add_remainders()
     for where, own, cell, inside in small:
         finder.add_small_groups(where, own, cell, inside)
-    if not finder.tables:  # everything is suppressed, or noisy rates have no sizes
+    if not finder.tables:  # everything is suppressed
         nothing = np.zeros((n, 0), np.bool_), np.zeros((0, len(report.groups)))
         return Facts.from_counts(*nothing), np.zeros(0, np.intp)
     facts = finder.finish()
