@@ -12,6 +12,7 @@ from fpbench.auditing.fairness_reports.metric_names import explain_unknown, read
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import (
     FIXED_COLUMNS,
+    MISSING,
     REPORT_METRICS,
     SliceColumn,
     name_values,
@@ -37,8 +38,6 @@ _HINTS = {
 }
 LEAVE_INDEX = "leave it out (pandas writes such an index unless to_csv(index=False) is asked for)"
 """The mend of a table with a column that numbers its rows."""
-_MISSING = ("na", "n/a", "nan", "none", "null", "<na>")
-"""What programs write for a value that is missing."""
 _GREATEST = 2.0**53
 """Of numbers of people, which floats hold exactly."""
 
@@ -232,12 +231,12 @@ def _read_numbers(
         return numbers
     for row, text in enumerate(_read_texts(frame, name)):
         try:
-            if text.casefold() in _MISSING or "_" in text:  # which float would take
+            if text.casefold() in MISSING or "_" in text:  # which float would take
                 raise ValueError
             numbers[row] = float(text) if text else np.nan
         except ValueError:
             hint = next((h for mark, h in _HINTS.items() if mark in text), "")
-            if text.casefold() in _MISSING:
+            if text.casefold() in MISSING:
                 hint = ": leave blank what is not published"
             raise InputError(f"row {row}, column {name!r}: {text!r} is no number{hint}") from None
     _complain(np.isinf(numbers), name, numbers, "is no number")

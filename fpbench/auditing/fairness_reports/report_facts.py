@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench.auditing.fairness_reports.exact_blocks import WHOLE
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import (
+    MISSING,
     Codes,
     check_bits,
     check_people,
@@ -102,10 +103,13 @@ def _check_slice_values(report: ReportRows, place: int, codes: Codes, X: DataFra
     there: Sequence[str] = [column.values[code] for code in np.flatnonzero(held[:-1])]
     if column.edges is None and column.rules is None:
         there = sorted(set(name_values(find_column(X, column.name).dropna().unique())))
+    why = "the report is about other people, columns or bins: give the people the column as slices "
+    why += "were cut by it"
+    if value.casefold() in MISSING and (codes < 0).any():
+        why = "of people's files it is read as a missing value: give it another name there and here"
     raise InputError(
         f"row {row}, column {column.name!r}: none of these people has {value!r} ("
-        f"{suggest_name(value, there[:_LISTED])}); the report is about other people, columns or "
-        "bins: give the people the column as slices were cut by it"
+        f"{suggest_name(value, there[:_LISTED])}); {why}"
     )
 
 

@@ -19,7 +19,7 @@ from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError, suggest_name
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import Categorical, DataFrame, Series
 
     from fpbench.models.rules import Rules
 
@@ -51,6 +51,9 @@ REPORT_METRICS: Mapping[str, Counted] = {
     "true-negatives": Counted(0, 0),
 }
 """Metrics of reports: rates of prediction 1, and numbers of people by prediction and label."""
+
+MISSING = ("na", "n/a", "nan", "none", "null", "<na>")
+"""What programs write for a value that is missing, without capitals."""
 
 FIXED_COLUMNS = ("group", "metric", "value", "n", "within", "round_to", "noise", "below")
 """Columns of the long form that are no slice columns; those after `n` stand where needed."""
@@ -101,7 +104,7 @@ class SliceColumn:
                 raise InputError(
                     f"column {name!r} holds what is neither text nor number: {column.iloc[0]!r}"
                 ) from None
-            values = name_values(category.categories)
+            values = _name_categories(category)
             if "" in values or len(set(values)) < len(values):
                 raise InputError(f"column {name!r} has an empty value, or two of the same text")
             return cls(name, values)
@@ -164,7 +167,7 @@ class SliceColumn:
             import pandas as pd
 
             category = pd.Categorical(column)
-            texts, values = name_values(category.categories), self.values
+            texts, values = _name_categories(category), self.values
             # Of whole numbers, pandas makes floats where a value is missing: 2 is 2.0 then.
             whole = tuple(map(strip_zeros, values))
             if len(set(whole)) == len(values):
@@ -202,6 +205,14 @@ def name_values(values: Iterable[Any]) -> tuple[str, ...]:
     Letters with accents are one character each (NFC), however a file has them.
     """
     return tuple(normalize("NFC", str(value).strip()) for value in values)
+
+
+def _name_categories(category: Categorical) -> tuple[str, ...]:
+    """Categories as reports write them; dates as files have them, without midnight."""
+    from pandas.api.types import is_datetime64_any_dtype
+
+    names = category.categories
+    return name_values(names.astype(str) if is_datetime64_any_dtype(names.dtype) else names)
 
 
 def strip_zeros(text: str) -> str:

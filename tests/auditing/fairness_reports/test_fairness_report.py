@@ -362,6 +362,32 @@ def test_reports_that_hold_nothing_tell_no_counts():
     assert not len(report.protect(min_cell=1000).facts(*people))
 
 
+@pytest.mark.parametrize("hour", [None, 9])
+def test_slices_by_dates_are_found_again_in_files(hour, tmp_path):
+    X, predictions, _, groups = make_people(60)
+    X = pd.DataFrame({"since": pd.to_datetime("2024-01-31") + pd.to_timedelta(X["age"] % 3, "D")})
+    if hour is not None:
+        X.loc[0, "since"] += pd.Timedelta(hours=hour)
+    X.loc[1, "since"] = None
+    report = FairnessReport.from_predictions(X, predictions, groups, by=["since"], min_cell=0)
+    X.to_csv(tmp_path / "people.csv", index=False)
+    report.to_csv(tmp_path / "report.csv")
+    facts = FairnessReport.from_csv(tmp_path / "report.csv").facts(
+        pd.read_csv(tmp_path / "people.csv"), predictions
+    )
+    assert (facts.low == count_true(facts, report, groups)).all()
+    assert len(facts) == len(report.facts(X, predictions))
+
+
+def test_a_value_that_files_of_people_read_as_missing_is_told(tmp_path):
+    X, predictions, _, groups = make_people(60)
+    X = pd.DataFrame({"region": np.where(X["age"] % 2, "NA", "EU")})
+    report = FairnessReport.from_predictions(X, predictions, groups, by=["region"])
+    X.to_csv(tmp_path / "people.csv", index=False)
+    with pytest.raises(InputError, match=r"has 'NA' .* read as a missing value: give it another"):
+        report.facts(pd.read_csv(tmp_path / "people.csv"), predictions)
+
+
 def test_columns_are_found_by_their_names_as_text():
     X, predictions, _, groups = make_people()
     X.columns = [1, "job", "hours", "n"]
