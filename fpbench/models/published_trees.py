@@ -175,7 +175,7 @@ def _read_leaves(
     leaves = [tree.find_leaves(features(k)) for k in range(groups)]
     reached = np.stack([np.bincount(own, minlength=nodes) > 0 for own in leaves], axis=1)
     uneven = _find_uneven(leaves, reached)
-    _check_everybody(number, tree, reached.any(axis=1), labels)
+    _check_everybody(number, tree, reached, labels)
     yield from _read_uneven(number, tree, leaves, uneven, labels)
     told = reached.any(axis=1) & ~reached.all(axis=1) & ~uneven
     first = np.where(told, reached.argmax(axis=1), -1)
@@ -220,7 +220,7 @@ def _read_leaves(
 
 
 def _check_everybody(
-    number: int, tree: PublishedTree, leaves: NDArray[np.bool_], labels: Codes
+    number: int, tree: PublishedTree, reached: NDArray[np.bool_], labels: Codes
 ) -> None:
     """Refuse counts that are not of everybody: of others, or without people of weight 0.
 
@@ -228,7 +228,7 @@ def _check_everybody(
     """
     if np.any(tree.sigma) or np.any(tree.scale):
         return
-    counted = tree.counts[leaves].sum(axis=0)
+    counted = tree.counts[reached.any(axis=1)].sum(axis=0)
     by_label = len(counted) == 2
     people = np.array([(labels == label).sum() for label in (0, 1)] if by_label else [len(labels)])
     wrong = np.flatnonzero(counted > people if tree.bootstrap else counted != people)

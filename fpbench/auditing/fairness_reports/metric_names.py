@@ -49,6 +49,9 @@ _UNREAD = frozenset({
 })  # fmt: skip
 """Metrics of the field that reports are not read for, though they tell of groups, too."""
 
+_SIZES = frozenset({"count", "counts", "n", "size", "group-size", "support", "sample-size"})
+"""What others call the number of people, as fairlearn's `count`."""
+
 
 def read_metric(name: str) -> Reading | None:
     """What a name tells, however it is written: `TPR`, `Selection rate`; None if it is unknown."""
@@ -85,6 +88,8 @@ def find_near_metric(name: object) -> str | None:
 
 def explain_unknown(name: object) -> str:
     """The message about a name that no metric of reports has."""
+    if isinstance(name, str) and hyphenate(name) in _SIZES:
+        return f"{name!r} is no metric: the number of people stands in column 'n', beside each rate"
     near = find_near_metric(name)
     hint = f"did you mean {near!r}?" if near else f"valid: {', '.join(REPORT_METRICS)}"
     return f"unknown metric {name!r}; {hint}"

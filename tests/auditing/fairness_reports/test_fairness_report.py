@@ -296,6 +296,13 @@ def test_numbers_as_people_write_them_come_with_the_mend():
             FairnessReport.from_frame(change(frame.astype(object), 3, column, value))
 
 
+def test_sizes_are_a_column_and_no_metric():
+    frame = make_report(order=1)[0].to_frame()
+    frame.loc[3, "metric"] = "Count"
+    with pytest.raises(InputError, match="'Count' is no metric: the number of people stands in co"):
+        FairnessReport.from_frame(frame)
+
+
 def test_a_noisy_rate_has_a_size():
     """Else nothing would be measured of what it tells, and the report would look harmless."""
     exact, _, _ = make_report(order=1)
