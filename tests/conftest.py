@@ -21,9 +21,10 @@ from hypothesis import settings
 
 from fpbench import DataHome, discover
 
-# How long an example takes is the machine's affair, and no law.
-settings.register_profile("laws", deadline=None, max_examples=50)
-settings.load_profile("laws")
+# How long an example takes is the machine's affair, and no law. Where slow tests are left out, laws
+# are tried on few examples: others each time.
+settings.register_profile("laws", deadline=None, max_examples=100)
+settings.register_profile("quick", deadline=None, max_examples=15)
 
 # Hundreds of processes start here. Without bytecode each compiles all that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -54,7 +55,11 @@ Install = Callable[..., Path]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have xdist hand out files in the order below, and not by their number of tests."""
+    """Choose how often laws are tried; have xdist hand out files in the order below.
+
+    It would hand them out by their number of tests.
+    """
+    settings.load_profile("quick" if "not slow" in config.option.markexpr else "laws")
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
 

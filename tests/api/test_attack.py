@@ -114,6 +114,7 @@ def test_a_model_that_tells_the_group_is_found_out(world):
     assert set(other.people.index) == set(X.index[~mask])
 
 
+@pytest.mark.slow
 def test_features_that_say_nothing_give_nothing_away():
     rng = np.random.default_rng(1)
     X, sex = rng.normal(size=(800, 2)), rng.choice(["f", "m"], 800)

@@ -78,6 +78,7 @@ def file(tmp_path, toys):
     return path
 
 
+@pytest.mark.slow
 def test_statements_are_compared_with_the_rows_and_with_the_strongest_adversary(file, tmp_path):
     made = reproduce.reproduce(reproduce.find(str(file)), out=tmp_path / "run")
     assert [str(v.outcome) for v in made.verdicts] == ["matched", "deviates", "not run"]
@@ -134,7 +135,7 @@ def test_all_matrices_that_state_something_are_known_and_packaged():
     assert packaged == {f"benchmarks/{p.name}": f"fpbench/benchmarks/{p.name}" for p in stating}
 
 
-@pytest.mark.quick_cases(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(reproduce.known()))
 def test_every_paper_matrix_has_a_quick_profile_and_a_header(name):
     matrix = reproduce.find(name)
@@ -146,7 +147,7 @@ def test_every_paper_matrix_has_a_quick_profile_and_a_header(name):
     assert "# Expected" in header
 
 
-@pytest.mark.quick_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name for name in sorted(reproduce.known()) if name.startswith(("ferry-f", "ferry-t"))]
 )
@@ -298,7 +299,7 @@ def test_a_matrix_that_asks_for_no_table_shows_the_leaderboard(file, tmp_path, c
     assert made.tables == [] and "guess corrected" in capsys.readouterr().out
 
 
-@pytest.mark.quick_cases(6)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(reproduce.known()))
 def test_every_paper_matrix_asks_for_its_tables(name):
     assert reproduce.find(name, "full").summaries

@@ -106,6 +106,7 @@ def test_noise_keeps_the_groups_within_its_guarantee(noise):
     assert np.mean(right) < 1 / (1 + math.exp(-epsilon))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["laplace", "attribute-conceal"])
 def test_noise_is_as_wide_as_the_greatest_change_asks_for(noise):
     codes, epsilon, delta = np.arange(6) < 2, 0.7, 1e-3

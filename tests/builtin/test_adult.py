@@ -66,7 +66,7 @@ def test_categories_are_complete_and_sorted(table: Table) -> None:
     assert encode(part.features).shape[1] == encode(table.features).shape[1]
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sensitive", "smallest"), [("race", 353), (["sex", "race"], 126), (["race", "sex"], 126)]
 )

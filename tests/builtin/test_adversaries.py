@@ -94,7 +94,7 @@ def test_shapes_and_bounds(kind, k, make_view, rng):
     assert guess.notes == {}
 
 
-@pytest.mark.quick_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*LEARNED, *FLOORS])
 def test_the_seed_decides_and_a_pickled_adversary_says_the_same(kind, make_view):
     view = make_view()
@@ -104,7 +104,7 @@ def test_the_seed_decides_and_a_pickled_adversary_says_the_same(kind, make_view)
     assert not np.array_equal(one.held_out, other.held_out)
 
 
-@pytest.mark.quick_cases(8)
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["one-hot", "ordinal"])
 @pytest.mark.parametrize("class_weight", ["balanced", "none"])
 @pytest.mark.parametrize("family", FAMILY)
@@ -150,7 +150,7 @@ def test_a_classifier_of_single_precision_gives_probabilities(rng):
     np.testing.assert_allclose(beliefs.sum(axis=1), 1, atol=1e-15)
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LEARNED)
 def test_it_abstains_about_people_of_whom_it_is_unsure(kind, make_people):
     target = make_people(300, 3, seed=1).having(
@@ -208,6 +208,7 @@ def test_a_column_of_many_categories_is_one_of_codes(make_people):
     assert np.mean(guess.values == people.sensitive) > 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILY)
 def test_threads_do_not_matter(family, make_view):
     view = make_view(m=600, k=3)
@@ -266,6 +267,7 @@ def test_confidence_is_the_greatest_probability(make_view, monkeypatch):
     np.testing.assert_array_equal(guess.held_out_beliefs, found[60])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trials", [0, 3])
 @pytest.mark.parametrize("family", FAMILY)
 def test_a_group_that_is_not_in_the_attack_set(family, trials, make_view, rng):
@@ -428,7 +430,7 @@ class TestSearch:
             for choice in where if isinstance(where, list) else [where.low, where.high]:
                 assert choice is not None
 
-    @pytest.mark.quick_cases(1)
+    @pytest.mark.slow
     @pytest.mark.parametrize("family", [*FAMILIES])
     def test_never_worse_than_no_search(self, family, make_view):
         view = make_view(m=150, k=3)
@@ -599,6 +601,7 @@ class TestTuning:
         assert one == other
         assert one.recipe == other.recipe
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", LEARNED)
     def test_the_tuned_one_does_not_search(self, kind, make_view, rng, monkeypatch):
         view = make_view(m=400, k=4)

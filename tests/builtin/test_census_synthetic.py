@@ -13,7 +13,7 @@ from fpbench.builtin.datasets import census_synthetic
 from fpbench.builtin.datasets.census_synthetic import CensusSynthetic
 from fpbench.models import encode
 
-LAWS = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAWS = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 PARAMETERS = {
     "groups": st.integers(2, 10),
     "dependence": st.floats(0, 1),
@@ -85,7 +85,7 @@ def test_a_table_is_what_it_says(groups: int, dependence: float, seed: int) -> N
     np.testing.assert_allclose(posterior.sum(axis=1), 1)
 
 
-@pytest.mark.quick_cases(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", range(2, 11))
 def test_shares_are_as_documented(groups: int) -> None:
     rows = 100_000
@@ -106,6 +106,7 @@ def test_without_dependence_the_posterior_is_the_prior(groups: int) -> None:
     )
 
 
+@pytest.mark.slow
 def test_without_dependence_nothing_differs_between_groups() -> None:
     table = CensusSynthetic(rows=200_000, dependence=0).load()
     columns = np.column_stack([encode(table.features), table.labels]).astype(float)
@@ -234,6 +235,7 @@ def test_a_table_carries_the_posterior_unless_it_is_very_large(monkeypatch) -> N
     assert dataset.load().group_chances is None
 
 
+@pytest.mark.slow
 def test_memory_stays_near_the_size_of_the_table() -> None:
     CensusSynthetic(rows=100).load()  # imports and tables of values are not ours to count
     tracemalloc.start()

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -80,7 +80,6 @@ class TestExact:
         )
 
     @pytest.mark.slow
-    @settings(deadline=None)
     @given(
         seed=st.integers(0, 10_000),
         n=st.integers(2, 60),

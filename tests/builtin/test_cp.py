@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -165,7 +165,6 @@ def small_problems(draw) -> Problem:
 
 @pytest.mark.slow
 @needs_engine
-@settings(deadline=None, max_examples=80)
 @given(small_problems())
 def test_small_problems_equal_all_vectors(problem):
     check(problem, least_cost_of_all(problem))
@@ -194,6 +193,7 @@ def test_medium_problems_equal_the_exact_solver(metric, form):
         check(problem, solve_exact(problem).objective)
 
 
+@pytest.mark.slow
 @needs_engine
 @pytest.mark.parametrize("scale", [1e-300, 1e-9, 1e-5, 1e15, 1e30, 1e300])
 def test_neither_tiny_nor_huge_weights_blur_the_optimum(scale):
@@ -206,6 +206,7 @@ def test_neither_tiny_nor_huge_weights_blur_the_optimum(scale):
             check(problem, least_cost_of_all(problem))
 
 
+@pytest.mark.slow
 @needs_engine
 @pytest.mark.parametrize("groups", [4, 5])
 def test_many_groups_equal_the_exact_solver(groups):

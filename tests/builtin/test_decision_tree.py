@@ -16,7 +16,7 @@ from fpbench.claims import RateConstraint
 from fpbench.models import encode
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("minleaf", [None, 0.05])
 def test_the_search_agrees_with_scikit_learn(seed, minleaf, make_people):
@@ -72,6 +72,7 @@ def test_it_says_what_it_chose_and_travels(make_people, rng):
     assert (again.rules.predict(sample.features) == predictions).all()
 
 
+@pytest.mark.slow
 def test_its_seed_is_drawn_unless_given(make_people):
     sample = make_people(300)
 

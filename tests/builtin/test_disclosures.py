@@ -288,6 +288,7 @@ def people(n=4000):
     return context(RateConstraint("equal-opportunity", 0.2), sensitive, labels, said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_huge_epsilon_publishes_the_truth_and_a_small_one_varies(metric):
     def claimed(epsilon, seed):

@@ -45,6 +45,7 @@ class Private(Learner):
         return Threshold(700.0, public, Guarantee(0.5, 1e-5, "add-remove"), clean, notes)
 
 
+@pytest.mark.slow
 def test_a_deep_tree_says_what_its_teacher_says(make_people, rng):
     sample = make_people(300)
     model = Distilled(teacher=Plain(base="random-forest"), depth=64).fit(sample, rng)

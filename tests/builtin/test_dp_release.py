@@ -365,6 +365,7 @@ def told(auditor, people, seed=0):
     return DPRelease(auditor=auditor, says="counts").claim(people, np.random.default_rng(seed))
 
 
+@pytest.mark.slow
 def test_counts_without_noise_prove_what_a_report_of_them_proves():
     people = crowd()
     (facts,) = told(Slicing(mechanism=NoNoise()), people).also

@@ -172,7 +172,7 @@ class Parrot(Learner):
         return Recalled(set(map(tuple, rows)), Guarantee(1.0, 0.0, "add-remove"))
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"runs": 100}, {"mode": "one-run", "canaries": 60}])
 def test_memory_is_proven_as_far_as_so_many_runs_can(options, people):
     measures = audit(Parrot(), people, **options)
@@ -182,6 +182,7 @@ def test_memory_is_proven_as_far_as_so_many_runs_can(options, people):
         assert measures["epsilon_bound"] == pytest.approx(measures["epsilon_most_provable"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["near", "far"])
 def test_the_canary_of_many_runs_lies_where_the_parameter_says(place, people):
     trained = []

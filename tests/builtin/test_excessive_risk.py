@@ -77,7 +77,7 @@ def test_flips_are_as_likely_as_the_closed_form_says_on_every_data_set(name):
         assert abs(off) < 4 * model["flip_drawn_error"]
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_the_closed_form_is_within_5_percent_on_every_data_set(name):
     for teachers, penalty in SETTINGS:

@@ -56,7 +56,7 @@ def find_truth(model, law):
     return max(gaps), shares.max(axis=0).sum() / len(shares)
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("k", [2, 3])
 def test_the_certificate_fails_no_oftener_than_it_says(bound, k):
@@ -77,6 +77,7 @@ def test_the_certificate_fails_no_oftener_than_it_says(bound, k):
     assert np.mean(looseness) < (0.65 if bound == "leaves" else 0.25)
 
 
+@pytest.mark.slow
 def test_counts_of_people_who_grew_the_tree_would_not_certify_it():
     failures = 0
     for seed in range(40):

@@ -149,6 +149,7 @@ def test_what_is_refused_when_people_are_there(make_people, rng):
         audit(Subject(subject.train, wrong, subject.model))
 
 
+@pytest.mark.slow
 def test_a_run_has_a_row_of_each_tau(toys, tmp_path):
     matrix = {
         "seeds": 1,
@@ -166,6 +167,7 @@ def test_a_run_has_a_row_of_each_tau(toys, tmp_path):
     assert frame["isolated"].between(0, 1).all()
 
 
+@pytest.mark.slow
 def test_on_adult_the_answer_is_that_of_everybody_with_everybody(adult_home: DataHome, rng):
     table = Adult().load(adult_home)
     rows = np.sort(rng.choice(len(table.features), 1_500, replace=False))
@@ -200,7 +202,7 @@ DECLARED = Domain.of(
 )
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("similarity", ["none", "grid", "ball"])
 def test_private_trees_are_certified_beyond_their_domain_too(make_people, rng, similarity):
     """Who is outside of the declared bounds is treated as somebody at the bound."""

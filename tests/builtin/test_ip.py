@@ -125,7 +125,6 @@ def check_answer(answer, least, instance):
 class TestAgreement:
     @pytest.mark.slow
     @pytest.mark.parametrize("model", MODELS)
-    @settings(max_examples=60, deadline=None)
     @given(data=st.data())
     def test_with_every_vector_there_is(self, model, data):
         instance = data.draw(problems(most=7, groups=3))
@@ -134,7 +133,6 @@ class TestAgreement:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("model", MODELS)
-    @settings(max_examples=60, deadline=None)
     @given(data=st.data())
     def test_of_linear_constraints_with_every_vector_there_is(self, model, data):
         instance = data.draw(problems(most=6, groups=3, linear=True))
@@ -142,19 +140,19 @@ class TestAgreement:
         check_answer(correction, oracles.brute_force(instance), instance)
 
     @pytest.mark.slow
-    @settings(max_examples=100, deadline=None)
     @given(instance=problems(most=60, groups=4))
     def test_with_the_exact_solver(self, instance):
         exact = solve_exact(instance)
         check_answer(IP(model="counts").correct(instance), exact.objective, instance)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("k", "metric"), list(product((2, 3), METRICS)))
     def test_of_the_model_as_published(self, k, metric):
         instance = problem(50, k, constraints=[claim(0.08, metric)])
         exact = solve_exact(instance)
         check_answer(IP(model="individuals").correct(instance), exact.objective, instance)
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=20)
     @given(seed=st.integers(0, 1000), off=st.sampled_from([0, 10**-9, 10**-15]))
     def test_a_claim_that_holds_with_nothing_to_spare(self, seed, off):
         """Rates at the tolerance satisfy it, and rates a hair beyond do not."""
@@ -240,7 +238,6 @@ class TestLinear:
 
 
 class TestExactness:
-    @settings(max_examples=100, deadline=None)
     @given(
         seed=st.integers(0, 2**32),
         bound=st.fractions(0, 1) | st.floats(0, 1).map(Fraction),
@@ -259,7 +256,6 @@ class TestExactness:
             assert simple.holds(counts) == row.holds(counts)
 
     @pytest.mark.slow
-    @settings(max_examples=100, deadline=None)
     @given(seed=st.integers(0, 2**32), nested=st.booleans())
     def test_the_way_out_excludes_what_violates_and_nothing_else(self, seed, nested):
         rng = np.random.default_rng(seed)
@@ -355,6 +351,7 @@ class TestTime:
         correction = IP(time_limit=1e-9).correct(instance)
         assert correction.bound == instance.weights[:2].sum()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("groups", [2, 5])
     def test_the_work_to_build_the_model_grows_as_the_number_of_people(self, groups):
         """Counted in calls, which no clock changes; `benchmarks/perf/correctors.py` has times."""
@@ -463,11 +460,13 @@ class TestSolvers:
     def test_highs(self, name, capfd, tmp_path, monkeypatch):
         self.solves(name, capfd, tmp_path, monkeypatch)
 
+    @pytest.mark.slow
     @needs_cplex
     @pytest.mark.parametrize("name", ["cplex_direct", "appsi_cplex"])
     def test_cplex(self, name, capfd, tmp_path, monkeypatch):
         self.solves(name, capfd, tmp_path, monkeypatch)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("name", "program"), [("glpk", "glpsol"), ("cbc", "cbc")])
     def test_executables(self, name, program, capfd, tmp_path, monkeypatch):
         if shutil.which(program) is None:

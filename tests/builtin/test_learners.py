@@ -89,7 +89,7 @@ def test_every_base_model_fits_and_predicts(kind, base, encoding, make_people):
     check(learner, make_people(150))
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ALL)
 def test_a_learner_needs_what_it_says(kind, make_people, rng):
     sample, learner = make_people(100), kind(base_parameters={"max_depth": 2})
@@ -416,7 +416,7 @@ def test_groups_are_needed_to_predict(kind, make_people, rng):
 
 
 class TestGridSearch:
-    @pytest.mark.quick_cases(1)
+    @pytest.mark.slow
     @pytest.mark.parametrize("metric", METRICS)
     def test_it_is_fairer_than_plain(self, metric, make_people):
         sample = make_people(800)
@@ -432,7 +432,7 @@ class TestGridSearch:
         fair = unfairness(GridSearch(metric=metric, grid_size=61, **small))
         assert fair < 0.7 * plain
 
-    @pytest.mark.quick_cases(2)
+    @pytest.mark.slow
     @pytest.mark.parametrize("metric", METRICS)
     @pytest.mark.parametrize(("k", "size"), [(2, 4), (2, 20), (3, 16)])
     def test_a_whole_grid_has_the_opposite_of_every_point(
@@ -461,6 +461,7 @@ class TestGridSearch:
         assert points == opposite
         assert len(points) == grid.shape[1]
 
+    @pytest.mark.slow
     def test_it_is_fairlearns_and_draws_nothing(self, make_people):
         from fairlearn.reductions import DemographicParity
         from fairlearn.reductions import GridSearch as Theirs

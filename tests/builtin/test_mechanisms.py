@@ -186,6 +186,7 @@ def test_exact_choices_follow_it_too(q, upper, rate):
     assert fits(draws, np.arange(upper + 1), p)
 
 
+@pytest.mark.slow
 @secure
 def test_secure_and_simulated_noise_have_one_distribution(mechanism, rng):
     """The calibration is the same too; secure draws are not seeded, so a wide margin."""

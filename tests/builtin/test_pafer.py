@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fairlearn import metrics
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy.stats import ks_2samp
@@ -83,7 +83,6 @@ def truth(sample, metric="statistical-parity"):
     return float(1 - unfair)
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10_000), st.integers(2, 5), st.sampled_from(METRICS), st.sampled_from(MODES),
        st.sampled_from([None, *POLICIES]))  # fmt: skip
 def test_without_noise_it_is_the_truth(seed, k, metric, mode, policy):
@@ -96,6 +95,7 @@ def test_without_noise_it_is_the_truth(seed, k, metric, mode, policy):
     assert release.measures["invalid_ratio"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("metric", "theirs"),
@@ -617,7 +617,7 @@ def test_the_tree_of_compas_is_the_papers(compas_home):
     assert found == pytest.approx([0.78, 0.84, 0.72], abs=0.015)
 
 
-@pytest.mark.quick_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 0.2, 0.5])
 @pytest.mark.parametrize("data", ["adult", "compas"])
 @pytest.mark.parametrize("neighbours", ["add-remove", "attribute"])

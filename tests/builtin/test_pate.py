@@ -12,7 +12,7 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from sklearn.linear_model import LogisticRegression
@@ -85,7 +85,6 @@ def test_columns_that_nothing_public_can_scale_are_left_out():
 
 
 @given(st.integers(1, 400), st.integers(1, 40), st.sampled_from(["hash", "equal"]), st.data())
-@settings(max_examples=40, deadline=None)
 def test_parts_are_disjoint_and_hold_every_private_person(n, teachers, partition, data):
     rng = np.random.default_rng(n)
     private = np.flatnonzero(rng.random(n) < 0.8)
@@ -107,7 +106,6 @@ def test_parts_that_share_somebody_are_refused():
 
 
 @given(st.integers(1, 300), st.integers(1, 30), st.integers(0, 299), st.integers(1, 100))
-@settings(max_examples=60, deadline=None)
 def test_hashed_somebody_more_changes_one_part_only(n, teachers, who, values):
     """The law that the guarantee under add-remove rests on; also of many who are alike."""
     rng = np.random.default_rng(n)
@@ -351,6 +349,7 @@ def test_confident_answers_only_where_teachers_agree(make_people, rng):
         model.targets(np.zeros((4, 60, 2)))
 
 
+@pytest.mark.slow
 def test_confident_answers_survive_the_best_attack():
     """Likelihood ratios of all that is told, under two neighbours, keep to the guarantee."""
     m, sigma, draws, delta = 30, 4.0, 40_000, 1e-2
@@ -413,7 +412,6 @@ def test_guarantees(make_people):
 
 
 @given(st.floats(0.01, 30), st.sampled_from(["gnmax", "confident"]), st.integers(1, 500))
-@settings(deadline=None)
 def test_epsilon_gives_the_sigma_that_gives_epsilon(epsilon, voting, public):
     learner = Pate(epsilon=epsilon, voting=voting, public=public)
     assert learner.cost().epsilon(learner.noise(), 1e-5) == pytest.approx(epsilon, rel=1e-6)
@@ -422,7 +420,6 @@ def test_epsilon_gives_the_sigma_that_gives_epsilon(epsilon, voting, public):
 
 
 @given(st.floats(1, 500), st.floats(1.01, 3), st.integers(1, 300))
-@settings(deadline=None)
 def test_more_noise_or_fewer_questions_guarantee_more(sigma, more, public):
     def epsilon(sigma, public):
         return Pate(sigma=sigma, public=public)._compute_guarantee(sigma).epsilon
@@ -461,6 +458,7 @@ def test_teachers_without_people_vote_for_label_0(more, make_people):
     assert (model.votes[:, 0] >= empty).all()
 
 
+@pytest.mark.slow
 def test_a_teacher_whose_probability_is_one_half_votes_for_label_0():
     """Pairs (x, 1), (-x, 0): in exact arithmetic, an intercept is 0, and who is at the mean a tie."""
     rng = np.random.default_rng(0)

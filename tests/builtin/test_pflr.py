@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -76,7 +76,6 @@ def domain_of(numbers, categories):
 # Features as numbers.
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(0, 4), st.lists(st.integers(1, 4), max_size=3))
 def test_rows_keep_within_what_sensitivities_rest_on(seed, numbers, categories):
     rng = np.random.default_rng(seed)
@@ -145,7 +144,6 @@ def moved(budget, design, one, other, k=2):
     return [np.abs(a - b).sum() for a, b in zip(*parts, strict=True)]
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.integers(0, 2**32), st.integers(0, 3), st.lists(st.integers(1, 3), max_size=2),
     st.integers(1, 7), st.sampled_from([0.0, 0.3, 2.0]), st.sampled_from(["pflr", "pflr*"]),
@@ -296,7 +294,7 @@ def test_parameters_have_the_epsilon_that_they_say(chosen, least):
     assert least < attack(parameters, **{**CHOSEN, **chosen}) <= 1.0
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["pflr", "pflr*"])
 @pytest.mark.parametrize(("scale", "share"), [("scale", 0.1), ("fair_scale", 0.9)])
 def test_half_the_noise_is_found(variant, scale, share, monkeypatch):
@@ -306,12 +304,14 @@ def test_half_the_noise_is_found(variant, scale, share, monkeypatch):
     assert attack(coefficients, variant=variant, **chosen) > 1.05
 
 
+@pytest.mark.slow
 def test_half_the_noise_is_found_in_parameters(monkeypatch):
     whole = NoiseBudget.scale.fget
     monkeypatch.setattr(NoiseBudget, "scale", property(lambda self: whole(self) / 2))
     assert attack(parameters, epsilon=1.0, fairness=0.0) > 1.05
 
 
+@pytest.mark.slow
 def test_the_claim_that_a_shift_costs_nothing_is_broken():
     """Of PFLR*: the mean of the noise is shifted by a covariance, and noise does not cover it."""
     chosen = {"variant": "pflr*", "epsilon": 1.0, "fairness": 10.0}
@@ -341,7 +341,6 @@ def value(curvature, slope, c, fairness, w):
     return smooth + (fairness * unfair if fairness else 0.0)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.01, 0.3, 1.0, 10.0]), st.integers(1, 4))
 def test_no_other_parameters_are_better(seed, fairness, k):
     curvature, slope, c = problem(seed, k=k)
@@ -354,7 +353,6 @@ def test_no_other_parameters_are_better(seed, fairness, k):
         assert (np.array(found) >= best - 1e-10).all()
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32))
 def test_more_weight_on_fairness_leaves_less_covariance(seed):
     curvature, slope, c = problem(seed)
@@ -498,7 +496,7 @@ def test_much_privacy_is_little_to_go_by_and_little_privacy_is_much(declared, rn
     assert accuracies[2] > 0.7 > 0.6 > accuracies[0]
 
 
-@pytest.mark.quick_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["pflr", "pflr*"])
 @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e300, math.inf])
 def test_few_people_one_label_or_one_group_are_no_error(variant, epsilon, declared, rng):
@@ -523,6 +521,7 @@ def test_it_can_be_audited_for_excessive_risk(declared):
     assert risks[2] == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_it_runs_in_a_matrix(tmp_path):
     matrix = tmp_path / "m.toml"
     matrix.write_text(

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, logsumexp
 
@@ -131,7 +131,6 @@ def correct(problem: Problem):
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=150)
 @given(problems())
 def test_small_problems_equal_all_vectors(problem):
     check(problem, correct(problem))
@@ -202,6 +201,7 @@ def test_what_cannot_be_is_infeasible():
         check(problem, found)
 
 
+@pytest.mark.slow
 def test_the_optimal_correction_is_one_of_the_possible_and_the_posterior_need_not_be():
     """Where exact finds an answer the posterior has one, and the other way round."""
     rng = np.random.default_rng(0)
@@ -280,6 +280,7 @@ def test_it_expresses_every_constraint_that_there_is():
     assert Posterior.expresses == words | {LinearConstraint(0, [1.0]).word, Facts.word}
 
 
+@pytest.mark.slow
 def test_rows_say_what_the_claim_told(toys, tmp_path):
     matrix = {
         "seeds": 4,
@@ -312,6 +313,7 @@ def test_rows_say_what_the_claim_told(toys, tmp_path):
     assert (known["corrected_accuracy"] > known["initial_accuracy"]).all()
 
 
+@pytest.mark.slow
 def test_an_infeasible_claim_has_a_row(toys, tmp_path):
     matrix = {
         "seeds": 12,

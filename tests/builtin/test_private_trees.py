@@ -50,6 +50,7 @@ def fit(learner, sample, seed=0):
     return learner.fit(sample.only(learner.needs), np.random.default_rng(seed))
 
 
+@pytest.mark.slow
 @EACH
 def test_a_model_is_all_that_is_asked_of_one(learner, sample, rng):
     model = fit(learner, sample)
@@ -85,7 +86,7 @@ def test_at_infinite_epsilon_it_is_its_own_baseline(learner, sample, rng):
     assert (model.redraw(3, rng).proba(sample.features) == proba[:, 1]).all()
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @EACH
 def test_redrawn_trees_are_trees_trained_again(learner, sample, rng):
     """The same distribution: of one person's chance, and of how often label 1 is said."""
@@ -107,6 +108,7 @@ def test_excessive_risk_can_be_measured(sample):
     assert np.isfinite(risks["risk"]).all()
 
 
+@pytest.mark.slow
 def test_less_noise_is_better(sample, rng):
     right = []
     for epsilon in (0.02, 1.0, 20.0):

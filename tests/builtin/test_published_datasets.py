@@ -68,7 +68,7 @@ def test_what_is_said_of_the_original_is_true(cls: type[Dataset]) -> None:
     assert f"{about.rows:,}" in cls.summary
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @PUBLISHED
 def test_files_are_the_known_originals(cls: type[Dataset]) -> None:
     _real(cls())
@@ -77,6 +77,7 @@ def test_files_are_the_known_originals(cls: type[Dataset]) -> None:
         assert file.url.startswith("https://")
 
 
+@pytest.mark.slow
 @PUBLISHED
 def test_what_is_known_of_columns_is_true(cls: type[TabularDataset]) -> None:
     table = _real(cls())

@@ -132,6 +132,7 @@ def test_thresholds_have_the_greatest_balanced_accuracy():
     assert np.allclose(three / three.sum(), [0.2, 0.4, 0.4])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [AdaptAIA, AdaptAIAHard])
 def test_adapt_aia_names_a_rare_group_that_is_likely_nowhere(kind, make_people):
     def rare(people):

@@ -191,6 +191,7 @@ def test_rows_say_what_a_report_gives_away_and_what_it_is_good_for(tmp_path):
     assert not one.portable
 
 
+@pytest.mark.slow
 def test_what_else_is_known_counts_with_the_report(tmp_path):
     more = 'also = [{ use = "known", share = 0.3 }, { use = "share", group = "A" }]'
     rows = run_matrix(tmp_path, more)

@@ -88,6 +88,7 @@ def test_without_noise_it_finds_the_chain_and_its_counts():
         assert np.abs(ours - truth).sum() < 0.05
 
 
+@pytest.mark.slow
 def test_the_fit_is_at_least_as_likely_as_the_truth():
     # The true marginals are those of a tree, so the best fit is no worse.
     codes = draw_chain(500)

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import xlogy
 
@@ -44,14 +44,12 @@ def check(facts, chances, exact):
     assert limit_fact_nats(facts) <= facts.people * math.log(facts.groups)
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 2**32))
 def test_exact_counts_tell_no_more_than_the_limit(seed):
     chances, members, probability, counts, _ = draw_world(seed)
     check(Facts.from_counts(members, counts[0]), chances, find_entropy(counts, probability))
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 2**32), st.integers(1, 4), st.integers(1, 4))
 def test_nor_if_sets_are_taken_in_blocks(seed, first, own):
     chances, members, probability, counts, _ = draw_world(seed)
@@ -63,7 +61,6 @@ def test_nor_if_sets_are_taken_in_blocks(seed, first, own):
         check(facts, chances, find_entropy(counts, probability))
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.integers(1, 5), st.booleans())
 def test_rounded_counts_tell_no_more_than_the_limit(seed, step, some):
     chances, members, probability, counts, rng = draw_world(seed)
@@ -76,7 +73,6 @@ def test_rounded_counts_tell_no_more_than_the_limit(seed, step, some):
     check(Facts.from_counts(members, published, published + steps - 1), chances, exact)
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.integers(2, 5))
 def test_counts_rounded_at_random_tell_no_more_than_the_limit(seed, base):
     """Of one set, all its groups, each rounded to a multiple of the base that keeps the mean."""
@@ -101,7 +97,6 @@ def test_counts_rounded_at_random_tell_no_more_than_the_limit(seed, base):
     check(facts, chances, entropy - noise)
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.sampled_from(["sigma", "scale"]), st.floats(0.3, 5))
 def test_a_noisy_count_tells_no_more_than_the_limit(seed, law, size):
     """Of one set with one group measured, by integration over the measurement."""
@@ -123,7 +118,6 @@ def test_a_noisy_count_tells_no_more_than_the_limit(seed, law, size):
     check(facts, chances, entropy - own - 1e-5)
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.sampled_from(["sigma", "scale"]), st.floats(0.1, 6))
 def test_nor_a_count_with_noise_of_whole_numbers(seed, law, size):
     chances, members, probability, counts, _ = draw_world(seed)
@@ -156,7 +150,6 @@ def test_nor_many_counts_with_noise_of_whole_numbers(scale):
     assert told <= limit_fact_nats(facts) <= told + 0.2
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 2**32))
 def test_noisy_and_exact_counts_together(seed):
     """By quadrature: one exact set, and another measured with Gaussian noise for two groups."""

@@ -236,6 +236,7 @@ def test_runs_know_facts(toys, tmp_path, disclosure, facts):
     assert (frame["changes"] >= 0).all()
 
 
+@pytest.mark.slow
 def test_who_is_known_is_right_in_the_end(toys, tmp_path):
     for share in (0.0, 0.4, 1.0):
         run = fpbench.run(matrix([{"use": "known", "share": share}]), out=tmp_path / str(share))
@@ -257,6 +258,7 @@ def test_facts_that_contradict_are_infeasible_and_so_reported(toys, tmp_path):
     assert frame["corrected_accuracy"].isna().all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

@@ -6,7 +6,7 @@ import numpy as np
 import oracles
 import pytest
 from fairlearn.metrics import MetricFrame, false_positive_rate, selection_rate, true_positive_rate
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench import InputError, discover
@@ -18,7 +18,7 @@ TOLERANCES = (
 )  # fmt: skip
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_unfairness_equals_fairlearn(k):
     rng = np.random.default_rng(k)
@@ -50,7 +50,6 @@ def test_unfairness_equals_fairlearn(k):
                 assert float(found) == pytest.approx(wanted[form], abs=1e-12)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=4),
     st.sampled_from(FORMS),

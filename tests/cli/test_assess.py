@@ -122,7 +122,7 @@ def test_reports_and_people_may_be_in_other_formats(work, command):
     assert len(set(told)) == 1
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "share"), [("2%", 0.02), ("0.5 %", 0.005), ("0.02", 0.02), (".5", 0.5), ("1", 1.0)]
 )
@@ -217,6 +217,7 @@ def test_what_is_wrong_in_the_people_is_named_with_file_row_and_column(work, com
     refuse("the report is not of these groups")
 
 
+@pytest.mark.slow
 def test_what_is_wrong_in_the_known_people_is_named(work, command):
     def refuse(*words, **values):
         (work / "known.csv").write_text(original)
@@ -269,6 +270,7 @@ def test_several_reports_are_assessed_together(work, command):
     refuse("people.csv, row 9, columns may, june: the person is in no report")
 
 
+@pytest.mark.slow
 def test_a_group_of_the_report_that_nobody_is_in_is_named(work, command):
     for row, group in ((6, "mm"), (7, "F")):
         X, predictions, groups = make_people(240)
@@ -341,6 +343,7 @@ def test_labels_and_predictions_may_be_any_two_values(work, command):
     refuse("people.csv: --positive 'yes' is no value of label or hired")
 
 
+@pytest.mark.slow
 def test_a_column_that_numbers_people_is_no_feature(work, command):
     for name in ("people", "known"):
         pd.read_csv(work / f"{name}.csv").reset_index().to_csv(work / f"{name}.csv", index=False)
@@ -365,7 +368,7 @@ def test_labels_are_found_by_their_name(work, command):
     assert command("assess", "tpr.csv", *FAST, "--label", "y").returncode in {0, 3}
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("width", ["80", "140"])
 def test_it_is_readable_on_a_terminal_of_any_width(work, command, width):
     done = fine(command("--plain", "assess", "much.csv", *FAST, COLUMNS=width), 3)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
@@ -36,7 +36,6 @@ def targets(happened):
     return np.where(happened, (yes + 1) / (yes + 2), 1 / (no + 2))
 
 
-@settings(deadline=None)
 @given(held_out())
 def test_calibrated_beliefs_are_those_of_maximum_likelihood(drawn):
     beliefs, happened = drawn
@@ -52,7 +51,6 @@ def test_calibrated_beliefs_are_those_of_maximum_likelihood(drawn):
     assert correlation >= -1e-5 if flat else correlation == pytest.approx(0, abs=1e-5)
 
 
-@settings(deadline=None)
 @given(held_out(0), arrays(float, 20, elements=PROBABILITY))
 def test_calibration_keeps_the_order(drawn, beliefs):
     p = calibrate(beliefs, *drawn)
@@ -133,7 +131,6 @@ def test_a_guess_skewed_towards_one_group_is_changed():
     assert (likeliest == truth).mean() > (values == truth).mean() + 0.05
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.integers(0, 10**6), st.integers(0, 60))
 def test_the_names_of_two_groups_do_not_matter(seed, m):
     values, confidence, held_values, held_confidence, truth = attacked(seed, 20, m)
@@ -183,6 +180,7 @@ def draw_world(k, m, temperature, seed):
     return true, told / told.sum(axis=1, keepdims=True), groups
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3, 5])
 @pytest.mark.parametrize("temperature", [0.4, 1.0, 3.0])
 def test_beliefs_of_any_number_of_groups_become_the_true_ones(k, temperature):
@@ -244,7 +242,6 @@ def test_both_ways_are_compared_on_fifths_that_neither_was_fitted_to(told, monke
     assert method == ("isotonic" if expected[1] < expected[0] else "scaled")
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(2, 4), st.integers(2, 30), st.integers(0, 10**6))
 def test_calibrated_beliefs_are_probabilities_and_groups_have_no_order(k, m, seed):
     rng = np.random.default_rng(seed)

@@ -113,7 +113,6 @@ def smallest_tolerance(problem: Problem) -> Fraction | None:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=50)
 @given(problems())
 def test_relaxing_finds_the_smallest_tolerance_that_some_satisfy(problem):
     reported, relaxed = (exact(on_infeasible=how).correct(problem) for how in ("report", "relax"))
@@ -141,7 +140,7 @@ def test_relaxing_finds_the_smallest_tolerance_that_some_satisfy(problem):
     assert reported.measures == {}
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(problems(), st.lists(st.integers(-3, 3), min_size=7, max_size=7), st.integers(-3, 3))
 def test_relaxing_with_what_only_the_solver_itself_can_express(problem, coefficients, total):
     n = len(problem.guess)

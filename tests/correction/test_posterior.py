@@ -85,7 +85,6 @@ def people(draw, most=9):
 @pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("metric", METRICS)
-@settings(deadline=None, max_examples=40)
 @given(people(), st.sampled_from(TOLERANCES))
 @example((np.array([0.2, 0.0, 1.0]), np.array([1, 0, 1]), np.array([1, 1, 0])), 0.0)
 # Nearly all the mass has an empty group: what remains must not come from a difference.
@@ -125,7 +124,6 @@ def constraints(draw, n):
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=150)
 @given(people(), st.data())
 def test_any_constraints_together_equal_enumeration(drawn, data):
     p, predictions, labels = drawn
@@ -155,7 +153,6 @@ def test_people_known_to_be_of_two_groups_are_impossible():
     assert found.claim_bits == math.inf
 
 
-@settings(deadline=None, max_examples=100)
 @given(people(), st.data())
 def test_any_region_equals_enumeration(drawn, data):
     p, predictions, _ = drawn
@@ -213,7 +210,7 @@ STRENGTHS = {
 }
 
 
-@pytest.mark.quick_cases(6)
+@pytest.mark.slow
 @pytest.mark.parametrize("tolerance", [0.0, 0.001, 0.02])
 @pytest.mark.parametrize("strength", STRENGTHS)
 def test_equals_a_computation_with_logarithms(strength, tolerance):
@@ -239,7 +236,7 @@ def test_equals_a_computation_with_logarithms(strength, tolerance):
             assert found.probabilities[i, 1] == pytest.approx(np.exp(with_one - claim), abs=1e-9)
 
 
-@pytest.mark.quick_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "beliefs", "tolerance", "least_bits"),
     [
@@ -345,6 +342,7 @@ def sample(seed, n):
     return p, predictions, (rng.random(n) < 0.4).astype(int)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_claim_that_says_nothing_leaves_beliefs_as_they_are(metric, form):
@@ -355,7 +353,7 @@ def test_a_claim_that_says_nothing_leaves_beliefs_as_they_are(metric, form):
     assert found.expected_accuracy == pytest.approx(found.prior_expected_accuracy)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.integers(0, 1000), st.sampled_from(METRICS), st.sampled_from([0.0, 0.003, 0.03, 0.1]))
 def test_laws(seed, metric, tolerance):
     p, predictions, labels = sample(seed, 2 * 5 * 7 * 3)

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
@@ -76,7 +76,6 @@ def problems(draw):
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=80)
 @given(problems())
 def test_few_people_are_exact_whatever_is_known(drawn):
     prior, problem = drawn

@@ -8,7 +8,7 @@ from itertools import pairwise, product
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fpbench
@@ -126,7 +126,6 @@ def test_few_people_equal_all_vectors_and_maximum_entropy_nearly(kind):
     assert max(errors) < MOST
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10**6), st.sampled_from([2, 3, 4]), st.data())
 def test_certain_people_stay_and_impossible_groups_too(seed, k, data):
     n = {2: 9, 3: 7, 4: 6}[k]
@@ -218,7 +217,7 @@ def lean(beliefs, factors):
     return leaning / leaning.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_sixty_people_equal_a_dynamic_program_over_counts(form):
     beliefs, _, labels, _ = people([3, FORMS.index(form)], 60, 3, confidence=0.7)

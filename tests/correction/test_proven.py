@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench import Problem
@@ -44,7 +44,6 @@ CONSTRAINTS = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(deadline=None, max_examples=80)
 @given(
     st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=3, max_size=7),
     st.lists(CONSTRAINTS, min_size=1, max_size=3, unique_by=repr),

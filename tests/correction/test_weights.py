@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -52,7 +52,7 @@ def all_achieved(problem: Problem, truth: np.ndarray, most: int) -> list[int]:
     return scores
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("metric", METRICS)
 def test_scores_are_what_the_solver_achieves(metric, form):
@@ -141,6 +141,7 @@ def test_of_many_equal_weights_the_first_are_changed():
         assert exponent_scores(problem, truth, 3).tolist() == all_achieved(problem, truth, 3)
 
 
+@pytest.mark.slow
 def test_a_large_problem_with_every_exponent():
     rng = np.random.default_rng(9)
     confidence = rng.beta(3, 1.5, 40_000) / 2 + 0.5
@@ -161,7 +162,6 @@ def test_of_equally_accurate_exponents_the_smallest():
     assert best_exponent(problem, truth, 0) == 0
 
 
-@settings(deadline=None)
 @given(arrays(float, st.integers(1, 50), elements=st.floats(0, 1)))
 def test_scaled_confidence_lies_in_1_to_2_and_keeps_the_order(confidence):
     before = confidence.copy()

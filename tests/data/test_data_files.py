@@ -169,6 +169,7 @@ def test_fetch_leaves_a_file_that_the_user_gave(tmp_path: Path, server: str) -> 
     assert mine.read_bytes() == b"edited"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.usefixtures("_abandoned_sockets")
 @pytest.mark.parametrize(

@@ -167,6 +167,7 @@ def test_the_command_ends_with_exit_code_1(command, tmp_path, toys, install, mor
     assert "was deleted, moved or replaced while the run wrote to it" in line
 
 
+@pytest.mark.slow
 def test_an_undisturbed_run_is_not_disturbed(tmp_path, toys):
     """Nor one whose directory is read, moved by its parent's name, or told another time."""
     (tmp_path / "parent").mkdir()

@@ -41,6 +41,7 @@ def results(run):
     return run.frame().drop(columns=TIMES, errors="ignore")
 
 
+@pytest.mark.slow
 def test_each_unique_step_runs_once(tmp_path, toy_trace):
     run = fpbench.run(MATRIX, out=tmp_path / "run")
     assert collections.Counter(toy_trace()) == {
@@ -61,6 +62,7 @@ def test_each_unique_step_runs_once(tmp_path, toy_trace):
     assert (frame["claim_tolerance"] == 0.1).all()
 
 
+@pytest.mark.slow
 def test_a_second_run_repeats_nothing(tmp_path, toy_trace):
     first = fpbench.run(MATRIX, out=tmp_path / "run")
     toy_trace()
@@ -103,6 +105,7 @@ def test_real_components_give_the_same_in_parallel(tmp_path):
         assert results(parallel).equals(results(serial))
 
 
+@pytest.mark.slow
 def test_a_result_does_not_depend_on_what_else_is_in_the_matrix(tmp_path):
     whole = results(fpbench.run(MATRIX, out=tmp_path / "whole"))
     part = MATRIX | {"seeds": [2], "adversary": [{"use": "peek"}], "corrector": [{"use": "flip"}]}
@@ -171,6 +174,7 @@ def test_a_killed_run_loses_no_committed_cell(tmp_path, toy_trace, jobs):
     assert set(rest.frame()["status"]) == {"done"}
 
 
+@pytest.mark.slow
 def test_a_component_that_raises_fails_its_own_cells_only(tmp_path):
     learners = [{"use": "parrot"}, {"use": "parrot", "label": "sick", "fails": "raises"}]
     run = fpbench.run(MATRIX | {"learner": learners}, out=tmp_path / "run")
@@ -233,7 +237,7 @@ def test_a_component_that_kills_its_worker_fails_alone(tmp_path, install):
     assert set(frame[~crashed]["status"]) == {"done"}
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_component_that_wants_to_exit_fails_alone(tmp_path, install, jobs):
     install(
@@ -306,6 +310,7 @@ def fpbench_adversaries():
     }
 
 
+@pytest.mark.slow
 def test_audits_run_with_mechanism_and_policy(tmp_path):
     matrix = {
         "dataset": [{"use": "flock"}],

@@ -47,6 +47,7 @@ def forge(run, row, **changes):
         store.add(1, row["cell"], Status.DONE, 1.0, {**measures, **changes})
 
 
+@pytest.mark.slow
 def test_all_cells_of_an_honest_run_are_the_same(tmp_path):
     run = fpbench.run(MATRIX, out=tmp_path / "run")
     before = (run.path / "store.sqlite").read_bytes()
@@ -172,6 +173,7 @@ def test_a_sample_is_drawn_again_by_its_number(tmp_path):
     assert len(drawn) > 1
 
 
+@pytest.mark.slow
 def test_only_what_the_sample_needs_is_run(tmp_path, toy_trace):
     run = fpbench.run(MATRIX, out=tmp_path / "run")
     toy_trace()
@@ -179,6 +181,7 @@ def test_only_what_the_sample_needs_is_run(tmp_path, toy_trace):
     assert len([line for line in toy_trace() if line.startswith("train")]) == 1
 
 
+@pytest.mark.slow
 def test_processes_get_ready_for_what_the_sample_needs(tmp_path, monkeypatch):
     run = fpbench.run(MATRIX, out=tmp_path / "run").path
     opened = session.open_engine

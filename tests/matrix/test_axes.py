@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench.base.errors import MatrixError
@@ -19,7 +19,6 @@ rules = st.lists(
 
 
 @given(rules, st.sampled_from([ATTACK, AUDIT, AUDIT[:4]]), st.data())
-@settings(max_examples=100)
 def test_a_combination_is_left_out_if_all_of_a_rule_is_so(exclude, kinds, data):
     chosen = [ComponentChoice(k, data.draw(names), data.draw(names), {}, "") for k in kinds]
     by_kind = {choice.kind: (choice.use, choice.label) for choice in chosen}

@@ -430,7 +430,7 @@ def contest(rng, others, n, ahead=0.0):
     return judge(rows, "least", **LEAST).outcome
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("ahead", [0.0, 0.2])
 @pytest.mark.parametrize(
     ("others", "n", "runs"), [(1, 5, 200), (3, 5, 125), (10, 5, 75), (30, 5, 40), (30, 20, 40)]
@@ -442,7 +442,7 @@ def test_that_the_least_is_not_the_least_is_seldom_said(others, n, runs, ahead):
     assert false / runs <= 0.025 + 2.5 * np.sqrt(0.025 * 0.975 / runs)
 
 
-@pytest.mark.quick_cases(5)
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [1, 3, 10, 30])
 @pytest.mark.parametrize("n", [5, 10, 20])
 def test_what_is_wrong_or_right_by_far_is_still_found(others, n):
@@ -568,6 +568,7 @@ def test_varies_more(more, less, n, outcome):
     assert found.ours.mean == pytest.approx(spread["estimated"] - spread["published"], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_equal_spreads_are_seldom_told_apart():
     rng = np.random.default_rng(4)
     decided = 0
@@ -805,7 +806,7 @@ def by_group(verdicts):
 @pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("check", CASES)
 @given(seed=st.integers(0, 2**32), n=st.integers(1, 80))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_order_of_rows_does_not_matter(check, seed, n):
     rng = np.random.default_rng(seed)
     rows = random_rows(rng, n)
@@ -820,7 +821,6 @@ def test_the_order_of_rows_does_not_matter(check, seed, n):
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=12), st.floats(0, 1), st.floats(0, 0.2))
-@settings(max_examples=50, deadline=None)
 def test_more_accurate_corrections_never_turn_a_bound_worse(values, shift, tolerance):
     rank = {D: 0, U: 1, M: 2}
     low, high = (
@@ -842,7 +842,6 @@ def test_more_accurate_corrections_never_turn_a_bound_worse(values, shift, toler
     st.floats(0, 1),
     st.floats(0, 1),
 )
-@settings(max_examples=50, deadline=None)
 def test_a_wider_tolerance_never_takes_a_match_away(values, expected, tolerance, more):
     narrow, wide = (
         judge(seeds(values), "value", measure="gain", expected=expected, tolerance=t).outcome
@@ -862,7 +861,7 @@ def test_no_interval_both_holds_and_misses(low, width, start, length, strict):
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_a_true_statement_is_hardly_ever_refuted(seed):
     """The mean is 0.5; 30 seeds: 95 % intervals miss a region around it far less often."""
     values = np.random.default_rng(seed).normal(0.5, 0.1, 30)

@@ -4,7 +4,7 @@ import tomllib
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench.base.errors import MatrixError
@@ -90,7 +90,6 @@ def test_spaces_give_short_decimals(sweep, values):
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.integers(1, 9))
-@settings(deadline=None, max_examples=50)
 def test_linspace_has_its_ends_and_its_number(low, high, count):
     line = f"t = {{ linspace = [{low!r}, {high!r}, {count}] }}"
     try:
@@ -229,7 +228,6 @@ words = st.sampled_from(["title", "seeds", "dataset", "learner", "split", "exclu
 
 
 @given(st.dictionaries(words | st.text(max_size=4), json_like, max_size=6))
-@settings(deadline=None)
 def test_no_mapping_gives_anything_but_a_matrix_or_a_clear_error(data):
     try:
         read(data)

@@ -66,6 +66,7 @@ def _toys(toys):
     pass
 
 
+@pytest.mark.slow
 def test_planning_does_not_look_for_garbage():
     """Which would look at all that was planned before, again and again."""
     matrix = read(tomllib.loads(ATTACK.replace("seeds = 2", "seeds = 200")))
@@ -101,6 +102,7 @@ def test_every_combination_is_a_cell_and_every_shared_step_is_one():
     assert plan.count_alone()["guess", "coin"] == 12
 
 
+@pytest.mark.slow
 def test_a_sweep_of_the_paper_runs_each_unique_step_once(monkeypatch, tmp_path):
     for name in ("adult.data", "adult.test"):
         (tmp_path / name).touch()

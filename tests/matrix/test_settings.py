@@ -153,6 +153,7 @@ def test_no_cell_that_is_chosen_is_an_error(matrix):
         fpbench.plan(matrix, settings=["adversary=", "auditor="])
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_other_choices_in_any_order(matrix, tmp_path):
     out = tmp_path / "run"
     first = fpbench.run(matrix, out=out, settings=["adversary=peek", "auditor="])
@@ -167,6 +168,7 @@ def test_a_run_goes_on_with_other_choices_in_any_order(matrix, tmp_path):
         fpbench.run(matrix, out=out, settings=["dataset.rows=50"])
 
 
+@pytest.mark.slow
 def test_a_run_keeps_the_matrix_that_was_run(matrix, tmp_path):
     out = tmp_path / "run"
     fpbench.run(matrix, out=out, settings=["dataset.rows=40", "learner.number=1"])

@@ -153,7 +153,7 @@ def test_nothing_and_several_are_said(monkeypatch, capsys):
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_the_order_of_rows_changes_no_number(seed):
     rng = np.random.default_rng(seed)
     rows = [row(f"learner {i}", s, v=float(rng.normal())) for s in range(4) for i in range(3)]

@@ -48,7 +48,7 @@ def test_every_family_is_made_and_trained(family, balanced, data):
     assert travelled == recipe
 
 
-@pytest.mark.quick_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [*FAMILIES, EXTRA, BAYES])
 def test_balance_makes_the_rare_class_more_frequent(family, data):
     matrix, classes = data

@@ -40,7 +40,6 @@ def holds(text, frame):
     return found
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10_000), st.integers(1, 8), st.integers(2, 30))
 def test_rules_of_a_tree(seed, depth, most):
     tree, features = grown(seed, most=most, depth=depth)
@@ -61,7 +60,7 @@ def test_rules_of_a_tree(seed, depth, most):
     assert len(rules) == 1 or {0, 1} <= set(rules.labels.tolist())
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.sampled_from(["one-hot", "ordinal"]))
 def test_rules_name_categories(seed, encoding):
     rng = np.random.default_rng(seed)
@@ -183,7 +182,6 @@ def test_a_rule_list_asks_in_order():
     assert pickle.loads(pickle.dumps(model)).predict(PEOPLE).tolist() == [0, 1, 0, 1]
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 1)), max_size=6), st.integers(0, 1))
 def test_rule_lists_are_pruned_and_bounded(parts, default):
     model = RuleList([([("x", "<=", value)], label) for value, label in parts], default)

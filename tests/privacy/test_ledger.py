@@ -389,6 +389,7 @@ def test_a_copy_taken_during_a_write_is_whole_or_refused(tmp_path):
     assert refused > 100 and whole > 0
 
 
+@pytest.mark.slow
 def test_copies_of_a_busy_or_killed_ledger_never_hold_less_than_was_paid(tmp_path):
     """Only the one file is copied: while processes write, and after they were killed at it."""
     path, amount = tmp_path / "ledger.db", 2.0**-20

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench import InputError
@@ -84,7 +84,6 @@ def test_epsilons_of_the_notes(sigma, exact, paper):
     assert cost.papers_epsilon(sigma, 1e-5) == pytest.approx(rdp.min(), rel=1e-6)
 
 
-@settings(max_examples=60)
 @given(COSTS, SIGMAS, st.sampled_from([1e-3, 1e-5, 1e-9]))
 def test_sigma_and_epsilon_turn_into_each_other(cost, sigma, delta):
     epsilon = cost.epsilon(sigma, delta)
@@ -93,7 +92,6 @@ def test_sigma_and_epsilon_turn_into_each_other(cost, sigma, delta):
     assert cost.papers_epsilon(sigma, delta) >= epsilon
 
 
-@settings(max_examples=60)
 @given(COSTS, SIGMAS)
 def test_more_noise_and_fewer_answers_cost_less(cost, sigma):
     epsilon = cost.epsilon(sigma, 1e-5)

@@ -39,7 +39,7 @@ def best_of_all_channels(belief, epsilon, delta=0.0):
     return -solved.fun
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(2, 4),
@@ -60,6 +60,7 @@ def test_two_groups_in_closed_form():
 
 
 # Best channel found under all Renyi constraints, and the limit of the notes: NOTES-limits 3.3.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rho", "top", "found", "limit"),
     [
@@ -75,7 +76,7 @@ def test_zero_concentrated_privacy(rho, top, found, limit):
     assert found - 1e-5 <= given_rho <= limit + 5e-4
 
 
-@pytest.mark.quick_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("top", [0.5, 0.6, 0.8, 0.95])
 @pytest.mark.parametrize("multiplier", [0.5, 2.0, 20.0])
 def test_gaussian_noise_leaks_less_than_its_guarantees_allow(top, multiplier):
@@ -89,6 +90,7 @@ def test_gaussian_noise_leaks_less_than_its_guarantees_allow(top, multiplier):
     assert leak <= both + 1e-12
 
 
+@pytest.mark.slow
 def test_a_change_of_group_is_a_removal_and_an_addition():
     beliefs = [[0.55, 0.45], [0.8, 0.2]]
 
@@ -157,6 +159,7 @@ def test_a_private_release_tells_no_more_than_its_nats(epsilon):
     assert limit_private_nats(Guarantee(1.0, 1e-6), 100) == math.inf
 
 
+@pytest.mark.slow
 def test_dependent_people_multiply_every_kind_of_guarantee():
     beliefs = np.array([[0.5, 0.5], [0.7, 0.3], [0.4, 0.6]])
     for size in (2, 4):

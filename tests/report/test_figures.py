@@ -105,6 +105,7 @@ def test_risk_is_drawn_against_lambda_k_and_noise(name, tmp_path):
         assert spent == {float(f"{row['pate_epsilon']:.12g}") for row in run.rows()}
 
 
+@pytest.mark.slow
 def test_private_trees_are_drawn_against_epsilon(tmp_path):
     matrix = {
         "dataset": [{"use": "census-synthetic", "rows": 400}],
@@ -118,6 +119,7 @@ def test_private_trees_are_drawn_against_epsilon(tmp_path):
     assert names == {"pairs", "certified"}
 
 
+@pytest.mark.slow
 def test_many_series_stand_in_several_panels(toy_run):
     run = toy_run(
         learner=[{"use": "parrot", "number": {"sweep": list(range(5))}}],
@@ -230,6 +232,7 @@ def test_what_is_left_of_a_label_ends_in_no_comma(name, value, words):
     assert making._describe_value(name, value) == words
 
 
+@pytest.mark.slow
 def test_the_waterfall_is_that_of_the_rows(real):
     run = gather(real)
     made = figure(run, "waterfall")

@@ -141,6 +141,7 @@ def test_other_versions_may_have_other_defaults(real, monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_the_same_run_is_the_same_file(real, text, tmp_path):
     assert reported(real, output=tmp_path / "again.html") == text
 
@@ -178,6 +179,7 @@ def test_it_is_ranked_as_asked(real, tmp_path):
         write_report(real, by="gian")
 
 
+@pytest.mark.slow
 def test_failures_keep_their_reasons(toy_run, tmp_path):
     said = carried(reported(toy_run()))
     rows = rows_of(said)

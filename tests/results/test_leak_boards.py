@@ -90,7 +90,7 @@ def test_attacks_are_ranked_among_those_on_the_same_model_given_the_same():
     ]  # fmt: skip
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1))
 def test_groups_are_ranked_as_alone_but_for_the_number_of_comparisons(seed):
     rng = np.random.default_rng(seed)

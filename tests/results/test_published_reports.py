@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fpbench
@@ -90,7 +90,6 @@ def test_each_data_set_and_model_has_a_front():
     assert len(second.sentences) > 1
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12))
 def test_nothing_beats_the_front_and_something_on_it_beats_or_equals_all_others(costs):
     front = find_front(costs)

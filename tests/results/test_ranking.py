@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench import Measure
@@ -183,7 +183,6 @@ def test_all_cells_may_have_failed():
         max_size=9,
     )
 )
-@settings(deadline=None, max_examples=60)
 def test_whatever_is_measured_is_ranked_shown_and_written(values):
     rows = [row("a", i, gain=v) for i, v in enumerate(values)] + [row("b", 0, gain=0.5)]
     (board,) = rank(rows, "gain")
@@ -307,7 +306,6 @@ def test_one_value_has_no_interval():
 
 
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=30))
-@settings(deadline=None, max_examples=50)
 def test_an_interval_is_within_the_values_and_does_not_change(values):
     one, other = interval(np.array(values), "gain"), interval(np.array(values), "gain")
     assert one == other

@@ -163,6 +163,7 @@ def without(rows, *names):
     return [{name: value for name, value in row.items() if name not in names} for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
@@ -319,6 +320,7 @@ def test_the_front_is_that_of_comparing_all_pairs():
             assert one.on_front is not beaten
 
 
+@pytest.mark.slow
 def test_epsilons_of_other_guarantees_are_not_compared():
     def private(name, epsilon, neighbours, accuracy):
         return [

@@ -44,7 +44,7 @@ RUNS = st.dictionaries(
 
 
 @pytest.mark.slow
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(RUNS, RUNS, st.integers(0, 10**9))
 def test_a_difference_is_told_if_and_only_if_there_is_one(tmp_path, one, other, number):
     place = tmp_path / str(number)
@@ -152,6 +152,7 @@ def test_a_directory_that_is_no_run(tmp_path):
     assert not fpbench.diff(tmp_path / "a", tmp_path / "a")
 
 
+@pytest.mark.slow
 def test_the_command(command, tmp_path):
     work = tmp_path / "work"
     made(work / "a", {0: {"gain": 0.5}, 1: {"gain": 0.25}, 2: {"gain": 1.0}, 3: None},

@@ -181,6 +181,7 @@ def test_odd_places_to_merge_into(tmp_path, monkeypatch):
         assert len(fpbench.load(tmp_path / target).rows()) == 1
 
 
+@pytest.mark.slow
 def test_the_command(command, toys, tmp_path):
     for seed in (0, 1):
         fpbench.run(MATRIX | {"seeds": [seed]}, out=tmp_path / "work" / f"run{seed}")

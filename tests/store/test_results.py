@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench.components.names import KINDS, Status
@@ -31,7 +31,6 @@ def rows(draw):
     return found
 
 
-@settings(max_examples=40)
 @given(rows())
 def test_columns_are_the_rows(given_rows):
     results = Results.of(given_rows)
@@ -52,7 +51,6 @@ def test_columns_are_the_rows(given_rows):
     assert failed.tolist() == [row["status"] == Status.FAILED for row in given_rows]
 
 
-@settings(max_examples=40)
 @given(rows())
 def test_names_come_in_the_order_of_the_rows(given_rows):
     fixed = {"cell", *KINDS, "seed", "status", "reason", "seconds"}

@@ -384,6 +384,7 @@ def test_a_run_of_version_1_is_read_as_it_was(tmp_path, create):
     db.close()
 
 
+@pytest.mark.slow
 def test_a_run_of_version_1_goes_on(tmp_path, toys):
     expected = old_store(tmp_path)
     matrix = {
@@ -427,6 +428,7 @@ def test_a_second_run_is_refused_while_the_first_goes_on(store):
     Store(store.directory, create=True).close()
 
 
+@pytest.mark.slow
 def test_a_second_command_is_refused(command, tmp_path, toys):
     matrix = tmp_path / "toy.json"
     with Store(tmp_path / "run", create=True) as store:
@@ -455,6 +457,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 def test_a_lock_dies_with_the_process_that_held_it(tmp_path):
     held = subprocess.Popen(
         [sys.executable, "-c", HOLD, tmp_path / "run"], stdout=subprocess.PIPE, text=True
@@ -525,6 +528,7 @@ except StoreError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_grow_keeps_what_was_committed(tmp_path):
     """The operating system refuses to write on, in the middle of a run."""
     done = subprocess.run(
@@ -557,7 +561,7 @@ except StoreError as error:
 """
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_directory_that_cannot_be_written(tmp_path, killed):
     """It is read, the log of a run that was killed included; and to run there is a clear error."""
@@ -657,7 +661,7 @@ def test_damage_is_one_clear_error(store, statement):
         reader.rows(), list(reader.records()), list(reader.cells())
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_bytes_that_were_changed_are_no_traceback(tmp_path, data):
     """Whatever the file holds: rows, or one error."""

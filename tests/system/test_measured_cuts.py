@@ -157,6 +157,7 @@ def test_no_data_set_of_ours_is_cut_at_a_statistic_by_default(tmp_path):
             assert not make("dataset", name, **parameters).measured_cuts, name
 
 
+@pytest.mark.slow
 def test_the_constant_of_parkinsons_is_the_median_of_the_file():
     home, dataset = DataHome.default(), make("dataset", "parkinsons")
     if reason := dataset.absent(home):

@@ -16,6 +16,7 @@ def table(name):
     return tomllib.loads((FOLDER / f"{name}.toml").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_quick_profile_is_part_of_the_full_matrix(name):
     full, quick = reproduce.find(name, "full"), reproduce.find(name)

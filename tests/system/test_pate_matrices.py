@@ -18,6 +18,7 @@ def learners(matrix):
     return {choice.label: choice.parameters for choice in matrix.axes["learner"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_quick_profile_is_part_of_the_full_matrix(name):
     full, quick = reproduce.find(name, "full"), reproduce.find(name)

@@ -4,6 +4,8 @@ import runpy
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import fpbench
 
 PERF = Path(__file__).parents[2] / "benchmarks" / "perf"
@@ -13,6 +15,7 @@ def script(name):
     return runpy.run_path(str(PERF / f"{name}.py"))
 
 
+@pytest.mark.slow
 def test_every_job_of_many_people_is_measured():
     many = script("many_people")
     costs = many["run_jobs"](2000)

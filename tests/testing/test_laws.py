@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from instances import draw
 from pydantic import ConfigDict, Field, PrivateAttr
@@ -712,6 +712,7 @@ def test_a_run_that_breaks_off_keeps_no_law_about_what_it_does():
         assert found[law] == (Outcome.SKIPPED, "its run ends in an error: SystemExit")
 
 
+@pytest.mark.slow
 def test_global_generators_are_put_back():
     before = dict(parts((random.getstate(), np.random.get_state())))
     for check in checks(Seeding):
@@ -796,7 +797,6 @@ def test_a_refusal_of_three_groups_needs_words():
 
 @pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.sampled_from([(2, 7), (3, 5)]))
-@settings(max_examples=60)
 def test_brute_force_is_that_of_the_oracles(seed, size):
     """Two who were written apart, from the definitions, agree."""
     k, n = size

@@ -224,6 +224,7 @@ def test_who_signed(signed, made, ada, tmp_path):
         find_signer(signed, tmp_path / "none")
 
 
+@pytest.mark.slow
 def test_keys_and_names_of_signers(signed, ada, tmp_path):
     """One person with several keys, and one key under several names, some of which may not sign."""
     own, (_, other) = ada[1].read_text().split(maxsplit=1)[1].strip(), make_key(tmp_path, "new")

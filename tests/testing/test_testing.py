@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import PrivateAttr
 from scipy import stats
@@ -47,20 +47,21 @@ def named(component):
 # Ours
 
 
-@pytest.mark.quick_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ours("mechanism"), ids=named)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_our_mechanisms_pass(mechanism, epsilon):
     check_mechanism(mechanism, epsilon=epsilon, draws=20_000)
 
 
-@pytest.mark.quick_cases(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ours("policy"), ids=named)
 @pytest.mark.parametrize("mechanism", ours("mechanism"), ids=named)
 def test_our_chains_of_mechanism_and_policy_pass(mechanism, policy):
     check_mechanism(mechanism, policy, draws=10_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("utility", ["squared", "root", "indicator"])
 def test_other_utilities_pass(utility):
     check_mechanism(Exponential(utility=utility), draws=30_000)
@@ -87,7 +88,7 @@ def test_secure_noise_passes(mechanism):
 # Too little noise
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism", [Laplace(), DiscreteLaplace(), Gaussian(delta=0.02)], ids=named
 )
@@ -156,7 +157,7 @@ def test_other_utilities_have_half_the_epsilon_they_claim(utility):
         check_mechanism(shrunk(Exponential(utility=utility), 0.3))
 
 
-@pytest.mark.quick_cases(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ours("policy"), ids=named)
 def test_a_policy_does_not_hide_it(policy):
     """Some policies hide a part of it, by forgetting; what is left is still too much."""
@@ -164,6 +165,7 @@ def test_a_policy_does_not_hide_it(policy):
         check_mechanism(shrunk(Laplace(), 0.5), policy, neighbours=["attribute"], draws=30_000)
 
 
+@pytest.mark.slow
 def test_a_guarantee_of_the_wrong_relation_is_found():
     """Noise for adding a person is too little for changing one: L1 sensitivity 1, not 2."""
 
@@ -188,6 +190,7 @@ def test_noise_that_two_cells_share_is_found():
         check_mechanism(Sharing(), draws=20_000)
 
 
+@pytest.mark.slow
 def test_an_atom_that_gives_the_truth_away_is_found():
     """Hardly ever, but then for certain: a delta that was not claimed."""
 
@@ -206,7 +209,6 @@ def test_an_atom_that_gives_the_truth_away_is_found():
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.2, 2))
-@settings(max_examples=60)
 def test_the_bound_is_below_the_truth_and_near(seed, epsilon):
     """Randomised response, whose epsilon is known; so sure that 60 trials of any run are right."""
 
@@ -219,6 +221,7 @@ def test_the_bound_is_below_the_truth_and_near(seed, epsilon):
     assert epsilon - 0.4 < found <= epsilon
 
 
+@pytest.mark.slow
 def test_it_errs_no_more_often_than_it_says():
     """At 80 % confidence, of a release right at its epsilon."""
     epsilon, trials = 0.5, 400

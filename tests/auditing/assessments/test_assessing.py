@@ -16,6 +16,7 @@ from fpbench.auditing.assessments.assessing import _add_up_noise, _find_shares, 
 from fpbench.claims import Facts
 
 
+@pytest.mark.slow
 def test_a_report_that_tells_much_is_not_to_be_published():
     X, predictions, groups = make_people()
     result = assess(make_report(X, predictions, groups), X, predictions, groups=groups)
@@ -72,6 +73,7 @@ def test_limits_decide():
     assert loose.passes
 
 
+@pytest.mark.slow
 def test_better_beliefs_leave_less_to_leak():
     X, predictions, groups = make_people()
     report = make_report(X, predictions, groups, order=1, min_cell=10)
@@ -318,6 +320,7 @@ def test_known_people_are_checked():
         learn(known, X.assign(label=1))
 
 
+@pytest.mark.slow
 def test_a_leak_above_the_limit_names_what_would_tell_the_two_apart():
     rng = np.random.default_rng(0)
     groups = rng.choice(["f", "m"], 4000)
@@ -378,7 +381,7 @@ def test_names_are_shown_and_not_obeyed():
     assert "\x1b" not in result._repr_html_() + str(result)
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 100, 140])
 def test_lines_fit_the_width(width):
     X, predictions, groups = make_people()

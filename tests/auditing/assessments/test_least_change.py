@@ -95,6 +95,7 @@ def test_nothing_passes_if_nothing_may_be_known(monkeypatch):
     assert "noise of epsilon 1e+06 in all" in changes.failed
 
 
+@pytest.mark.slow
 def test_columns_whose_own_slices_give_away_most_go_first():
     X, predictions, groups = make_people(120)
     report = make_report(X, predictions, groups, order=2)

@@ -65,6 +65,7 @@ def test_it_reads_what_combined_facts_tell():
     assert result.facts.name(0).startswith("report 1: ")
 
 
+@pytest.mark.slow
 def test_one_report_in_a_list_is_that_report():
     may, _, X, predictions, _, _ = publish()
     one, other = assess(may, X, predictions), assess([may], X, predictions)

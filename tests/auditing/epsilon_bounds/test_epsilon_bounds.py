@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -14,13 +14,11 @@ from fpbench.auditing import (
     find_most_provable,
 )
 
-LAWS = settings(max_examples=60, deadline=None)
 SIZES = st.integers(1, 300).flatmap(
     lambda m: st.integers(0, m).flatmap(lambda r: st.integers(0, r).map(lambda v: (m, r, v)))
 )
 
 
-@LAWS
 @given(SIZES, st.floats(1e-9, 8))
 def test_without_delta_it_is_the_tail_of_a_binomial(sizes, epsilon):
     m, r, v = sizes
@@ -29,7 +27,6 @@ def test_without_delta_it_is_the_tail_of_a_binomial(sizes, epsilon):
 
 
 @pytest.mark.slow
-@LAWS
 @given(SIZES, st.floats(1e-9, 8), st.floats(0, 1e-2))
 def test_delta_adds_the_worst_mean_of_what_lies_below(sizes, epsilon, delta):
     m, r, v = sizes
@@ -42,7 +39,6 @@ def test_delta_adds_the_worst_mean_of_what_lies_below(sizes, epsilon, delta):
     assert mine == pytest.approx(min(expected, 1.0), abs=1e-9)
 
 
-@LAWS
 @given(SIZES, st.sampled_from([0.0, 1e-5, 1e-3]), st.integers(1, 2))
 def test_the_bound_is_where_the_p_value_crosses(sizes, delta, steps):
     m, r, v = sizes
@@ -75,7 +71,7 @@ def randomise(truth, epsilon, rng):
     return np.column_stack([np.where(honest, truth, 1 - truth), rng.normal(size=len(truth))])
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
 def test_many_runs_are_bounded_nearly_always(epsilon):
     rng, audits, n = np.random.default_rng(0), 200, 200

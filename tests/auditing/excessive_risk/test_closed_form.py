@@ -62,6 +62,7 @@ def people(m=200, seed=0):
     return design, np.column_stack([150 - ones, ones]), rng
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", ["hard", "soft", "soft-clipped"])
 def test_the_distribution_is_that_of_many_students(labels):
     design, votes, rng = people()

@@ -203,6 +203,7 @@ def test_a_model_like_its_baseline_has_no_risk():
 # Students of votes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", ["hard", "soft", "soft-clipped"])
 def test_risks_are_those_of_students_fitted_one_by_one(labels):
     model = student(sigma=20.0, labels=labels, groups=3)
@@ -292,6 +293,7 @@ def test_bounds_hold(seed, m, k, sigma, penalty, antithetic, labels, sure):
     assert (holds[["corollary1_paper"]] == 1).all() if not sure else True
 
 
+@pytest.mark.slow
 def test_bounds_of_expectations_hold_and_the_papers_do_not():
     for seed in range(8):
         model = student(60, 60, seed, sigma=30.0)
@@ -322,6 +324,7 @@ def test_corollary_2_as_printed_is_false():
     assert bounds.loc["corollary2_paper", "holds"] == 0
 
 
+@pytest.mark.slow
 def test_drawn_flips_are_as_likely_as_the_closed_form_says():
     for antithetic in (False, True):
         model = student(200, 60, 5, sigma=40.0)

@@ -17,7 +17,7 @@ def votes_of(ones, k=20):
     return np.column_stack([k - ones, ones])
 
 
-@pytest.mark.quick_cases(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", KINDS)
 @pytest.mark.parametrize("sigma", [0.5, 6.0, 80.0])
 def test_moments_are_those_of_many_draws(labels, sigma):

@@ -111,6 +111,7 @@ def test_facts_of_a_report_are_true_of_its_people(seed, k, metrics, defence):
     assert possible[np.arange(len(groups)), codes].all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

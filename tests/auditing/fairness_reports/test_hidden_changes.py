@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
@@ -97,7 +97,6 @@ def find_recovered(exact, hidden, people):
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
 @given(
     seed=st.integers(0, 999),
     n=st.integers(15, 70),
@@ -136,6 +135,7 @@ def make_towns(n=600):
     return X, rng.integers(0, 2, n), np.array(["f", "m"])[rng.integers(0, 2, n)]
 
 
+@pytest.mark.slow
 def test_a_town_that_tells_its_county():
     X, predictions, groups = make_towns()
     exact = FairnessReport.from_predictions(X, predictions, groups, by=list(X), order=2, min_cell=0)

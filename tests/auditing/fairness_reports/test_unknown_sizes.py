@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench import FairnessReport, InputError
@@ -31,7 +31,6 @@ def list_allocations(people, selected, low, high):
             yield [*chosen, rest]
 
 
-@settings(max_examples=60)
 @given(
     k=st.integers(2, 3),
     data=st.data(),

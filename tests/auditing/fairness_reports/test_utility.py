@@ -62,6 +62,7 @@ def publish(people, labels=None, **options):
     return FairnessReport.from_predictions(X, predictions, groups, **options, min_cell=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("metrics", "defences"),
     [

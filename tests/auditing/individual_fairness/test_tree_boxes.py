@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from random_trees import any_rules, crowd
 from sklearn.tree import DecisionTreeClassifier
@@ -66,7 +66,6 @@ def by_lattice(frame, rules, free):
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
 @given(seeds, ENCODINGS, frees, st.sampled_from([0.0, 0.1, 0.25, 0.6, 0.99]))
 def test_boxes_find_what_a_fine_lattice_finds(seed, encoding, free, most):
     rng = np.random.default_rng(seed)

@@ -19,7 +19,7 @@ from fpbench.auditing import (
     score_rmia,
 )
 
-LAWS = settings(max_examples=25, deadline=None)
+LAWS = settings(max_examples=25)
 
 
 @st.composite
@@ -136,6 +136,7 @@ def simulate(n=4000, shadows=1000, seed=0):
     return truth, target, others, members, exact
 
 
+@pytest.mark.slow
 def test_in_a_normal_world_lira_finds_the_exact_likelihood_ratio():
     truth, target, others, members, exact = simulate()
     scores = score_lira(target, others, members, shared_variance=True)

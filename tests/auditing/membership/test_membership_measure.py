@@ -10,7 +10,7 @@ from fpbench import InputError
 from fpbench.auditing import measure_membership
 from fpbench.auditing.membership.measure import find_tpr
 
-LAWS = settings(max_examples=30, deadline=None)
+LAWS = settings(max_examples=30)
 
 
 def measure(scores, members, sensitive=None, groups=("a", "b"), seed=0):

@@ -91,6 +91,7 @@ def test_programs_find_the_least_cost_of_rows():
     assert True in found_some
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tolerance", [0.0, 0.05])
 def test_lattice_and_integer_program_agree(tolerance, monkeypatch):
     rng = np.random.default_rng([2, int(100 * tolerance)])
@@ -209,6 +210,7 @@ def test_without_time_nothing_is_proven_and_the_bound_is_true(monkeypatch):
         np.testing.assert_allclose(relaxed.sum(axis=1), tally.classes.sizes)
 
 
+@pytest.mark.slow
 def test_the_linear_program_is_a_bound():
     rng = np.random.default_rng(7)
     impossible = 0

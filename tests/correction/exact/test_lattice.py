@@ -110,6 +110,7 @@ def test_the_search_finds_the_cheapest_sum_whatever_the_prices(kinds):
     assert statuses == {True, False}
 
 
+@pytest.mark.slow
 def test_few_people_in_large_boxes():
     """Sums of points may be beyond the sizes, and must not be taken for others."""
     rng = np.random.default_rng(7)
@@ -125,6 +126,7 @@ def test_few_people_in_large_boxes():
         check(groups, listed, sizes, near(rng, 1.0), 1.0, cheapest_sums(listed).get(sizes))
 
 
+@pytest.mark.slow
 def test_any_prices_give_the_same_optimum():
     rng = np.random.default_rng(2)
     shapes = [box(rng, ("leaving", "tied"), most=9) for _ in range(3)]

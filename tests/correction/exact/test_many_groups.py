@@ -24,7 +24,7 @@ def solve(problem, time_limit=np.inf):
     return solve_many_groups(CountedProblem(problem), time_limit)
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_claim_equals_all_vectors(metric, form):
@@ -40,7 +40,7 @@ def test_a_claim_equals_all_vectors(metric, form):
     assert statuses == {True, False}
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_constraint_alone_equals_all_vectors(kind):
     rng = np.random.default_rng([2, KINDS.index(kind)])
@@ -93,6 +93,7 @@ def test_a_lattice_search_that_is_given_up_changes_nothing(monkeypatch):
         check_correction(problem, solve(problem), oracles.brute_force(problem))
 
 
+@pytest.mark.slow
 def test_groups_that_the_guess_leaves_empty_get_members():
     rng = np.random.default_rng(7)
     for k in (2, 3, 4):
@@ -218,6 +219,7 @@ HARD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constraints", HARD.values(), ids=HARD)
 def test_a_time_limit_gives_a_true_bound_or_none(constraints):
     rng = np.random.default_rng(11)

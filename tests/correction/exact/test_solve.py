@@ -54,7 +54,7 @@ def problems(draw) -> Problem:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=150, derandomize=True)
+@settings(derandomize=True)
 @given(problems())
 def test_small_problems_equal_all_vectors(problem):
     check_correction(problem, solve_exact(problem), oracles.brute_force(problem))
@@ -99,7 +99,7 @@ def draw_with(rng, k, constraints, n=40) -> Problem:
     )
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", METRICS[1:])
 def test_a_share_of_everyone_links_the_slices(metric):
     rng = np.random.default_rng([3, METRICS.index(metric)])

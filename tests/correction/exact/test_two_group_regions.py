@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fpbench.correction.exact.two_group_regions
@@ -48,7 +48,7 @@ def claimed(p: int, n: int, form, tolerance) -> Region:
     return Region(region.part, region.conditions)
 
 
-@pytest.mark.quick_cases(11)
+@pytest.mark.slow
 @pytest.mark.parametrize("tolerance", TOLERANCES)
 @pytest.mark.parametrize("form", FORMS)
 def test_sizes_of_claims_equal_enumeration(form, tolerance):
@@ -65,7 +65,6 @@ def test_sizes_of_claims_equal_enumeration(form, tolerance):
                 assert list(range(lows[x], highs[x] + 1)) == wanted
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     st.integers(1, 10**7), st.floats(0, 1), st.floats(0, 1), st.sampled_from(FORMS),
     st.sampled_from(TOLERANCES) | st.sampled_from([1e-4, 0.002, 0.03]) | st.floats(0, 1),
@@ -135,7 +134,6 @@ def conditions(draw, part: Part):
     return Row.of(table, draw(st.integers(-8 * most, 8 * most)))
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.data(), parts(), st.tuples(st.integers(0, 3), st.integers(0, 3)))
 def test_sizes_of_any_conditions_equal_enumeration(data, part, least):
     chosen = data.draw(st.lists(conditions(part), max_size=3))
@@ -156,7 +154,6 @@ def test_sizes_of_any_conditions_equal_enumeration(data, part, least):
 BOUND = st.sampled_from([0.0, 0.1, 0.25, 1 / 3, Fraction(1, 3), 0.5, 0.8, 1.0])
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     st.lists(st.integers(0, 5), min_size=4, max_size=4).filter(lambda sizes: sizes[0] + sizes[1]),
     st.sampled_from(METRICS),

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fpbench.correction.exact.two_group_moves
@@ -90,7 +90,6 @@ def small_problems(draw) -> Problem:
     return Problem(guess, 2, predictions, labels, (constraint,), weights)
 
 
-@settings(deadline=None, max_examples=120)
 @given(small_problems())
 def test_small_problems_equal_all_vectors(problem):
     check(problem, oracles.brute_force(problem))
@@ -120,7 +119,6 @@ def mixed_problems(draw) -> Problem:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=150)
 @given(mixed_problems())
 def test_any_constraints_together_equal_all_vectors(problem):
     check(problem, oracles.brute_force(problem))
@@ -172,7 +170,7 @@ def test_the_truth_satisfies_what_is_true_and_the_answer_costs_no_more(n, rounds
     assert 0.1 * rounds < separate < rounds
 
 
-@pytest.mark.quick_cases(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("metric", METRICS)
 def test_seeded_problems_equal_all_vectors(metric, form):
@@ -193,6 +191,7 @@ def test_seeded_problems_equal_all_vectors(metric, form):
     assert statuses == {False, True}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_group_that_the_guess_leaves_empty(metric):
     rng = np.random.default_rng(7)
@@ -221,7 +220,7 @@ def test_a_slice_needs_room_for_both_groups(metric, labels):
     check(problem, None)
 
 
-@pytest.mark.quick_cases(17)
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [[0, 1, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1], [0, 0, 1, 1]])
 @pytest.mark.parametrize("guess", [[0, 1, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1], [0, 0, 1, 1]])
 @pytest.mark.parametrize("form", FORMS)
@@ -285,6 +284,7 @@ def problems_in_steps() -> list[tuple[Problem, float | None]]:
     return [(problem, oracles.least_cost_of_moves(problem)) for problem in problems]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "tiny_steps", [(1, 1), (1, 2), (2, 1), (3, 2), (4, 4), (7, 3)], indirect=True
 )
@@ -313,7 +313,7 @@ def problems_of_multiples() -> list[tuple[Problem, float | None]]:
     return [(problem, oracles.least_cost_of_moves(problem)) for problem in problems]
 
 
-@pytest.mark.quick_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "tiny_steps", [(1, 1), (2, 1), (3, 2), (16, 4), (10**9, 10**9)], indirect=True
 )
@@ -324,7 +324,7 @@ def test_equal_rates_that_only_some_sizes_have():
         check(problem, least)
 
 
-@pytest.mark.quick_cases(15)
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["none", "tied", "random", "tiny"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("metric", METRICS)

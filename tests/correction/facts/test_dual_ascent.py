@@ -60,6 +60,7 @@ def count_errors(n, people=4):
     return np.mean(errors)
 
 
+@pytest.mark.slow
 def test_the_error_of_one_count_falls_as_one_over_its_size():
     errors = {n: count_errors(n) for n in (10, 30, 100)}
     for n, error in errors.items():
@@ -67,6 +68,7 @@ def test_the_error_of_one_count_falls_as_one_over_its_size():
     assert errors[100] < errors[30] < errors[10]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("k", "n", "m", "most"), [(2, 10, 1, 0.05), (2, 10, 3, 0.12), (3, 7, 2, 0.1)]
 )
@@ -83,6 +85,7 @@ def test_it_is_near_bayes(k, n, m, most):
     assert np.mean(errors) < np.mean(before) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 @pytest.mark.parametrize("k", [2, 3])
 def test_noise_counts_by_its_likelihood(law, k):

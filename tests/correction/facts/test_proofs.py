@@ -228,6 +228,7 @@ import highspy
 """
 
 
+@pytest.mark.slow
 def test_what_a_solver_prints_is_no_answer(tmp_path, monkeypatch):
     # HiGHS 1.16 prints a banner that no option turns off: more of it than a pipe holds.
     (tmp_path / "highspy.py").write_text(TALKATIVE)
@@ -356,6 +357,7 @@ def test_the_search_for_an_explanation_ends():
     assert explain_proof(make_ring(), 6, seconds=0.0) == ()
 
 
+@pytest.mark.slow
 def test_a_limit_of_time_may_be_none_but_not_nonsense():
     ring = make_ring()
     assert (prove(ring, seconds=math.inf) == prove(ring)).all()

@@ -190,6 +190,7 @@ def test_a_table_without_a_test_set_says_so(toys):
     assert flock().digest() != flock(np.arange(40) < 4).digest()
 
 
+@pytest.mark.slow
 def test_audits_need_no_attack_set(toys, tmp_path):
     matrix = {**AUDIT, "split": {"train": 0.5, "test": 0.5, "attack": 0.0}}
     (row,) = fpbench.run(matrix, out=tmp_path).rows()
@@ -467,6 +468,7 @@ ATTACK = {
 }
 
 
+@pytest.mark.slow
 def test_an_adversary_that_is_tuned_once_guesses_as_it_was_tuned(tmp_path, toys, monkeypatch):
     monkeypatch.setenv("TOY_TRACE", str(tmp_path / "trace"))
     run = fpbench.run(ATTACK | {"seeds": [3, 4]}, out=tmp_path / "run")
@@ -488,6 +490,7 @@ def test_what_tuning_gave_guesses_also_if_it_is_of_a_subclass(split):
     np.testing.assert_array_equal(guess.values, guessed(split).values)
 
 
+@pytest.mark.slow
 def test_rows_say_what_the_learner_was_asked_and_what_floors_reach(tmp_path, toys):
     (row,) = fpbench.run(ATTACK, out=tmp_path / "run").rows()
     assert (row["asked_metric"], row["asked_tolerance"]) == ("statistical-parity", 0.1)

@@ -27,7 +27,7 @@ def people_of(chances):
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(k=st.integers(2, 5), seed=st.integers(0, 2**32))
 def test_no_guess_is_more_accurate_on_average(k, seed):
     """400 draws of the groups from their chances; guesses that know the chances, and some noise."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import log_loss, roc_auc_score
@@ -47,7 +47,6 @@ def stack(p):
     return np.stack([1 - p, p], axis=1)
 
 
-@settings(deadline=None)
 @given(st.integers(2, 4), st.integers(0, 10**6))
 def test_the_leak_is_the_difference_that_the_disclosure_makes(k, seed):
     rng = np.random.default_rng(seed)
@@ -183,7 +182,6 @@ def test_the_best_possible_guess_is_known_where_the_law_is():
     assert "bayes_accuracy" not in row
 
 
-@settings(deadline=None)
 @given(
     arrays(float, 60, elements=st.sampled_from(np.linspace(0, 1, 21).round(2).tolist())),
     st.integers(0, 10**6),

@@ -144,6 +144,7 @@ def test_arrays_of_records_and_containers_are_locked():
     assert sample.features.iloc[0, 0] == 1.0
 
 
+@pytest.mark.slow
 def test_the_users_own_arrays_stay_writable(toys, tmp_path):
     labels = (np.arange(60) // 2 % 2).astype(np.int8)
     people = pd.DataFrame({"group": pd.Categorical(["a", "b"] * 30)})

@@ -191,7 +191,7 @@ def matrix(use, note):
     return kind, HONEST | {kind: [*HONEST[kind], liar]}
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("use", ["liar-weigher", *(f"liar-{kind}" for kind in SPEAKERS)])
 @pytest.mark.parametrize("note", ["gain", "true_ratio", "test_accuracy"])
 def test_whoever_names_what_is_measured_fails_its_own_cells(tmp_path, toys, install, use, note):
@@ -212,6 +212,7 @@ def test_whoever_names_what_is_measured_fails_its_own_cells(tmp_path, toys, inst
     assert {row["status"] for row in rows} == {"done", "failed"}
 
 
+@pytest.mark.slow
 def test_a_note_of_ones_own_is_shown(tmp_path, toys, install):
     install("liars", "liars", LIARS)
     for use in ("liar-weigher", *(f"liar-{kind}" for kind in SPEAKERS)):
@@ -263,6 +264,7 @@ def test_what_a_model_guarantees_gets_into_the_row_from_its_guarantee(tmp_path, 
             assert [row[name] for name in names] == [0.5, 1e-6, "replace-one", 0.1]
 
 
+@pytest.mark.slow
 def test_a_tree_that_saw_training_people_is_shown_without_its_teachers_guarantee(tmp_path):
     people = {"teacher": {"use": "pate", "teachers": 10, "public": 60, "sigma": 20.0}}
     found = fpbench.run(

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
@@ -11,8 +11,6 @@ from fpbench import FpbenchError, InputError
 from fpbench.models import fit_logistic, fit_logistic_apart, logistic_proba
 
 pytestmark = pytest.mark.numeric
-
-LAWS = settings(max_examples=60, deadline=None)
 
 
 @st.composite
@@ -43,7 +41,6 @@ def gradient(theta, design, targets, penalty, weights):
     return data + 2 * penalty * theta
 
 
-@LAWS
 @given(problems())
 def test_the_gradient_is_zero_at_the_solution(problem):
     design, targets, penalty, weights = problem
@@ -57,7 +54,6 @@ def test_the_gradient_is_zero_at_the_solution(problem):
         assert np.abs(found).max() <= 1e-8 * scale
 
 
-@LAWS
 @given(problems())
 def test_together_is_as_one_by_one(problem):
     design, targets, penalty, weights = problem
@@ -72,7 +68,6 @@ def test_together_is_as_one_by_one(problem):
         )
 
 
-@LAWS
 @given(problems(shared=True), st.integers(1, 2**31))
 def test_where_it_starts_does_not_matter(problem, seed):
     design = problem[0]
@@ -81,7 +76,6 @@ def test_where_it_starts_does_not_matter(problem, seed):
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-7 * (1 + np.abs(one).max()))
 
 
-@LAWS
 @given(problems(shared=True))
 def test_weights_count_people(problem):
     design, targets, penalty, _ = problem

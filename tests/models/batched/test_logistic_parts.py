@@ -61,7 +61,7 @@ def alone_in_a_category(matrix, labels):
     return np.column_stack([matrix, np.eye(len(labels))[:, :3], 1e6 * np.eye(len(labels))[:, 5]])
 
 
-@pytest.mark.quick_cases(6)
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [None, separable, constant, collinear, alone_in_a_category])
 @pytest.mark.parametrize("n", [40, 300, 2500])
 def test_all_at_once_is_as_one_by_one(n, shape):
@@ -81,6 +81,7 @@ def test_rounding_errors_are_no_feature():
     assert largest_difference(rounded(matrix, labels), labels, members) <= 1e-7
 
 
+@pytest.mark.slow
 def test_one_enormous_number_of_a_stranger_hides_no_column():
     matrix, labels, members = draw(300, 4, 8)
     column = labels + np.random.default_rng(2).standard_normal(300)

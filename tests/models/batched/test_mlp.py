@@ -13,7 +13,7 @@ import fpbench.models.batched.mlp as module
 from fpbench import InputError
 from fpbench.models import MLPTraining, Networks, fit_networks, fit_networks_apart
 
-LAWS = settings(max_examples=15, deadline=None)
+LAWS = settings(max_examples=15)
 
 
 def data(n=120, d=6, seed=0):
@@ -44,6 +44,7 @@ def of_scikit_learn(begun, design, labels, training, alpha):
         return network.fit(design[:, :-1], labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("penalty", "batch"), [(0.0, 16), (0.02, 1000)])
 def test_networks_apart_are_those_of_scikit_learn(penalty, batch):
     design, labels = data()
@@ -141,6 +142,7 @@ def test_students_differ_by_their_targets_alone():
     assert (flat[0] != flat[2]).any()
 
 
+@pytest.mark.slow
 def test_they_learn():
     design, labels = data(400)
     training = MLPTraining((16, 8), epochs=60, rate=0.01)

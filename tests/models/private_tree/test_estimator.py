@@ -165,6 +165,7 @@ def test_rules_see_numbers_as_the_tree_does():
     fpbench.individual_fairness(tree, near, tau=0.1, domain={f"x{i}": [0, 1] for i in range(3)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [(1, 0), (True, False), (1.0, 0.0)])
 def test_rules_of_labels_in_another_order(classes):
     X, y = numbers()

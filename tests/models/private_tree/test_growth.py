@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench import InputError, component
@@ -71,6 +71,7 @@ def node_people(trees, number, matrix):
     return inside
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ball", [False, True])
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_without_noise_every_split_is_the_best_that_is_left(criterion, ball):
@@ -98,7 +99,6 @@ def test_without_noise_every_split_is_the_best_that_is_left(criterion, ball):
 
 
 @given(seed=st.integers(0, 10**6), thresholds=st.integers(1, 3), size=st.integers(1, 4))
-@settings(max_examples=40, deadline=None)
 def test_splits_ask_only_what_the_path_leaves_open(seed, thresholds, size):
     """Every leaf can be met, and a leaf above the last level leaves nothing to ask."""
     given = candidates(1, (size, 2), thresholds=thresholds, max_depth=6, epsilon=1e-3)
@@ -143,7 +143,6 @@ def test_no_candidates_at_all_is_one_leaf():
 
 
 @given(seed=st.integers(0, 10**6), epsilon=st.sampled_from([0.05, 1.0, 20.0, INF]))
-@settings(max_examples=40, deadline=None)
 def test_counts_and_probabilities(seed, epsilon):
     """Leaves' counts, their sums above, and what leaves without a positive count inherit."""
     given = candidates(epsilon=epsilon)
@@ -210,7 +209,6 @@ def test_more_people_than_declared_are_refused():
     low=st.sampled_from([0.0, -7.3, 17.0, 1e6]),
     width=st.sampled_from([1.0, 73.0, 0.1, 99_999.0]),
 )
-@settings(max_examples=80, deadline=None)
 def test_people_of_one_cell_get_one_label(seed, tau, thresholds, low, width):
     """For every tree, data and epsilon: whoever shares a cell shares a leaf."""
     recipe = TreeRecipe(
@@ -245,7 +243,6 @@ def test_people_of_one_cell_get_one_label(seed, tau, thresholds, low, width):
 
 
 @given(tau=st.floats(0.002, 0.999), seed=st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
 def test_cells_are_as_wide_as_tau(tau, seed):
     given = candidates(1, (), similarity="grid", tau=tau)
     x = np.random.default_rng(seed).uniform(0, 10, (500, 1))
@@ -265,7 +262,6 @@ def test_there_are_cells_only_in_a_grid(recipe):
 
 
 @given(tau=st.floats(1e-6, 0.999), thresholds=st.integers(1, 30), seed=st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
 def test_a_ball_is_one_person(tau, thresholds, seed):
     given = candidates(2, (3,), similarity="ball", tau=tau, thresholds=thresholds)
     matrix = matrix_of(np.random.default_rng(seed), 20)

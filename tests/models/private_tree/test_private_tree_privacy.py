@@ -57,7 +57,7 @@ def attack(grown, away=0.9, aside=0.1, parting=1, columns=10, draws=40_000):
     )
 
 
-@pytest.mark.quick_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("similarity", SIMILAR)
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -69,7 +69,7 @@ def test_no_attack_breaks_epsilon_and_half_the_noise_is_found(criterion, selecti
     assert attack(recipe(**given, epsilon=2 * EPSILON)) > EPSILON
 
 
-@pytest.mark.quick_cases(5)
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["selection", "leaves"])
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -85,6 +85,7 @@ def test_half_the_noise_of_one_part_is_found(criterion, selection, part):
     assert attack(shrunk) > EPSILON
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize(("away", "aside"), [(0.5, 0.1), (0.55, 0.45), (0.9, 0.52)])
 def test_no_attack_breaks_a_ball_that_both_children_share(criterion, away, aside):

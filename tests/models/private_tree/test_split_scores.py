@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench import InputError
@@ -49,7 +49,6 @@ def test_concave_and_homogeneous(criterion, a, b, c, d, factor):
 @given(
     left=st.tuples(mass, mass), right=st.tuples(mass, mass), w=st.floats(0, 1), one=st.booleans()
 )
-@settings(max_examples=100)
 def test_nobody_moves_a_split_by_more_than_its_sensitivity(criterion, left, right, w, one):
     """A person of either label, shared by both children in any way; and never downwards."""
     before = of(criterion, left, right)

@@ -218,6 +218,7 @@ def test_resets_and_nonsense_do_not_harm(service, tls):
         assert remote.remaining.epsilon == 1.0
 
 
+@pytest.mark.slow
 def test_after_the_handshake_there_is_a_deadline_too(service, tls, monkeypatch):
     monkeypatch.setattr(curator_connections, "SECONDS_TO_ASK", 0.3)
     context = ssl.create_default_context(cafile=tls[0])

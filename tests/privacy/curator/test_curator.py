@@ -268,7 +268,7 @@ def test_the_relation_is_that_of_the_ledger():
         Curator([0, 1], ["a", "b"], neighbours="add_remove")
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.integers(1, 60))
 def test_threads_cannot_overspend_by_one_query(budget):
     curator = Curator([0, 1] * 20, ["a", "b"], ledger=Ledger(budget / 100))

@@ -73,6 +73,7 @@ def test_a_query_says_all_that_is_needed_and_no_more():
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_many_cells_are_sent_in_wider_numbers():
     for n_cells, width in ((128, 1), (129, 2), (32768, 2), (32769, 4)):
         counts = np.zeros((1, 1, n_cells, 2)).tolist()

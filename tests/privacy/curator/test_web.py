@@ -123,6 +123,7 @@ def test_only_a_trial_offers_mechanisms_of_others(install, ledger):
     assert trial.answer(json.dumps(query).encode(), {})["counts"] == [[[[2.0, 2.0]]]]
 
 
+@pytest.mark.slow
 def test_a_query_may_arrive_in_parts(service, ledger, logged):
     status, answer = post(service, QUERY[:10], QUERY[10:40], QUERY[40:])
     assert (status, list(answer)) == (200, ["counts", "remaining"])
@@ -170,6 +171,7 @@ def test_what_grows_too_long_is_not_read_to_its_end(service, logged):
     assert logged()["outcome"] == "too long"
 
 
+@pytest.mark.slow
 def test_who_never_finishes_a_request_is_hung_up_on(service, monkeypatch):
     monkeypatch.setattr(curator_connections, "SECONDS_TO_ASK", 0.2)
     with listening(service) as port:

@@ -3,7 +3,7 @@
 from statistics import fmean
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench.components.names import KINDS
@@ -67,7 +67,6 @@ def test_without_a_common_setting_each_line_has_its_own():
     st.tuples(st.sampled_from("abc"), st.sampled_from("lmn"), st.integers(0, 2)),
     st.floats(-5, 5), min_size=1,
 ))  # fmt: skip
-@settings(deadline=None, max_examples=80)
 def test_means_are_those_of_a_slow_reading(cells):
     made, found = means([row(a, x, s, g) for (a, x, s), g in cells.items()])
     having = {a: {x for b, x, _ in cells if b == a} for a, _, _ in cells}

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import wilcoxon
 
@@ -57,7 +57,6 @@ small = st.lists(st.tuples(st.integers(-4, 4), st.integers(-4, 4)), min_size=1, 
 
 
 @given(small)
-@settings(deadline=None, max_examples=50)
 def test_p_values_with_ties_and_zeros_are_those_of_all_signs(pairs):
     one, other = np.array(pairs, float).T
     (p,) = signed_rank(one, other)
@@ -65,7 +64,6 @@ def test_p_values_with_ties_and_zeros_are_those_of_all_signs(pairs):
 
 
 @given(small, st.floats(0.001, 1000), st.randoms())
-@settings(deadline=None, max_examples=50)
 def test_neither_order_scale_nor_side_matter(pairs, scale, random):
     one, other = np.array(pairs, float).T
     (p,) = signed_rank(one, other)
@@ -152,6 +150,7 @@ def skewed(rng, seeds):
     return lines[np.argsort(-lines.mean(axis=1))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [12, 20, 50])
 def test_no_line_is_first_against_the_ranks(seeds):
     rng = np.random.default_rng(seeds)
@@ -201,7 +200,7 @@ def test_notes_say_why_nothing_is_told_apart():
     ]
 
 
-@pytest.mark.quick_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("lines", "seeds"), [(2, 10), (5, 12), (20, 15)])
 def test_under_the_null_there_are_no_more_false_winners_than_allowed(lines, seeds):
     """Lines that differ in nothing, sorted by their means, as a leaderboard sorts them."""
@@ -219,6 +218,7 @@ def test_under_the_null_there_are_no_more_false_winners_than_allowed(lines, seed
     assert ties_broken / runs <= ALPHA + spread
 
 
+@pytest.mark.slow
 def test_all_comparisons_together_err_as_often_as_one_may():
     """Unsorted pairs without a difference: the chance of any rejection, and that it is used."""
     rng = np.random.default_rng(3)
