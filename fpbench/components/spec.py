@@ -153,10 +153,10 @@ _NOT_HASHED = {"abc", "builtins", "pydantic", "typing"}
 def _hash_module(name: str, module: ModuleType | None) -> tuple[str, list[str]]:
     """Hash of the code of a module without prose, and the modules that count as part of it."""
     file = _source(name, module)
-    tree = _parse_code(file)
-    digest = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    nodes = _parse_code(file)
+    digest = hashlib.sha256(ast.dump(nodes[0]).encode()).hexdigest()
     package = name if file and file.name == "__init__.py" else name.rpartition(".")[0]
-    return digest, _list_imports(tree, package)
+    return digest, _list_imports(nodes, package)
 
 
 def _source(name: str, module: ModuleType | None) -> Path | None:
@@ -176,17 +176,21 @@ def _source(name: str, module: ModuleType | None) -> Path | None:
     return None
 
 
-def _parse_code(file: Path | None) -> ast.Module:
-    """The code of a module without prose; nothing of one that has no source file."""
+def _parse_code(file: Path | None) -> list[ast.AST]:
+    """All nodes of a module's code without prose, the module first; it is empty without a source file.
+
+    They are walked once: a run looks at a million of them before it starts.
+    """
     try:
         tree = ast.parse(Path(file).read_text(encoding="utf-8") if file else "")
     except (OSError, SyntaxError, UnicodeDecodeError):
-        return ast.parse("")
-    for node in ast.walk(tree):
+        tree = ast.parse("")
+    nodes = list(ast.walk(tree))
+    for node in nodes:
         body = getattr(node, "body", None)
         if isinstance(body, list):
             node.body = [s for s in body if not _is_prose(s)]  # type: ignore[attr-defined]
-    return tree
+    return nodes
 
 
 def _is_prose(statement: ast.AST) -> bool:
@@ -197,7 +201,7 @@ def _is_prose(statement: ast.AST) -> bool:
     )
 
 
-def _list_imports(tree: ast.Module, package: str) -> list[str]:
+def _list_imports(nodes: list[ast.AST], package: str) -> list[str]:
     """Modules that code imports of its own package and of fpbench, through public names too.
 
     Relative imports start at `package`, the package that contains the module, or the module itself.
@@ -205,7 +209,7 @@ def _list_imports(tree: ast.Module, package: str) -> list[str]:
     ours = {"fpbench", package.partition(".")[0]} - {""}
     names: list[str] = []
     bound: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom):
             parents = package.split(".")[: len(package.split(".")) - node.level + 1]
             module = ".".join([*(parents if node.level else []), *filter(None, [node.module])])
@@ -216,7 +220,7 @@ def _list_imports(tree: ast.Module, package: str) -> list[str]:
             tops = (alias.name.partition(".")[0] for alias in node.names)
             bound |= {a.asname or t: a.name if a.asname else t
                       for a, t in zip(node.names, tops, strict=True)}  # fmt: skip
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute):
             first, *rest = _dotted(node)
             if first in bound:
