@@ -177,7 +177,7 @@ def _source(name: str, module: ModuleType | None) -> Path | None:
 
 
 def _parse_code(file: Path | None) -> list[ast.AST]:
-    """All nodes of a module's code without prose, the module first; it is empty without a source file.
+    """All nodes of a module's code without prose, the module first; of no file, of an empty one.
 
     They are walked once: a run looks at a million of them before it starts.
     """
