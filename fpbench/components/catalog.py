@@ -170,6 +170,10 @@ class Catalog:
         return (entry for kind in KINDS for entry in self.of_kind(kind))
 
 
+_SUMMARY = re.compile(r"^ +summary\b.*(?:\n(?: {5,}.*| +\)))*", re.MULTILINE)
+"""An assignment to `summary`, with the lines it goes on in."""
+
+
 def _read_summary(target: str) -> str | None:
     """The `summary` that stands in the source of a class, so that a listing imports nothing."""
     import ast
@@ -185,9 +189,10 @@ def _read_summary(target: str) -> str | None:
         start = next((each for each in classes if each[1] == name), None)
         if start is None:
             return None
-        # Only what stands before its methods: the rest takes long to parse.
-        head = re.split(r"\n +(?:def |async |@)|\n(?=\S)", source[start.end() :], maxsplit=1)[0]
-        (found,) = ast.parse(start[0] + head).body
+        # No further than that statement: the rest of a class takes long to parse. If it was none of
+        # the class, what is cut off there is no Python, or says nothing of a summary.
+        end = _SUMMARY.search(source, start.end())
+        (found,) = ast.parse(source[start.start() : end.end()]).body if end else (None,)
     except (ImportError, OSError, SyntaxError, ValueError):  # which an import tells
         return None
     for line in found.body if isinstance(found, ast.ClassDef) else ():

@@ -228,3 +228,25 @@ def test_summaries_are_read_without_an_import():
             assert written == catalog.component(entry.kind, entry.name).summary, entry
     assert _read_summary("nowhere_to_be_found:Class") is None
     assert _read_summary("fpbench.builtin.learners.plain:NoSuchClass") is None
+
+
+@pytest.mark.parametrize(
+    ("body", "summary"),
+    [
+        ('summary = "one line"\n    rest: int = 3', "one line"),
+        (
+            'summary: ClassVar[str] = (\n        "two "\n        "lines"\n    )\n    a = 3',
+            "two lines",
+        ),
+        ('def first(self):\n        summary = "not this"\n\n    summary = "this"', None),
+        ('"""Told so:\n\n    summary = "not this"\n    """\n\n    summary = "this"', None),
+        ('summary = """It goes on\nhere."""', None),
+        ("summary = make_one()", None),
+        ("name = 'none'\n\n\nclass Other:\n    summary = 'not this'", None),
+    ],
+)
+def test_a_summary_is_the_one_of_its_class(tmp_path, monkeypatch, body, summary):
+    """Where the source does not tell for sure, an import does (None)."""
+    (tmp_path / "with_summary.py").write_text(f"class Named:\n    {body}\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert _read_summary("with_summary:Named") == summary

@@ -356,9 +356,12 @@ SPOILED = {
 """What a spoiler may do, and the reason that its own rows give."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("engine", "ways"), [("loky", [*SPOILED]), ("dask", ["numpy", "limits", "clock"])]
+    ("engine", "ways"),
+    [
+        ("loky", [*SPOILED]),
+        pytest.param("dask", ["numpy", "limits", "clock"], marks=pytest.mark.slow),
+    ],
 )
 def test_a_spoiled_worker_is_used_no_more(tmp_path, spoilers, engine, ways):
     """Its steps are done elsewhere; whoever spoils runs alone, where it spoils itself only."""
