@@ -216,6 +216,21 @@ def test_a_worker_that_is_stopped_before_it_is_compared_is_named(
     assert not (tmp_path / "run").exists()
 
 
+def test_only_a_worker_that_is_gone_may_fail_to_answer(monkeypatch):
+    from fpbench.execution.engines import dask_cluster
+    from fpbench.execution.engines.local import EngineError
+    from fpbench.execution.engines.requirements import Requirements, read_versions
+
+    requirements = Requirements((), read_versions(()))
+    client = types.SimpleNamespace(nthreads=lambda: {"there": 1})
+    answers = {"there": requirements.here, "gone": OSError("lost")}
+    monkeypatch.setattr(dask_cluster, "_ask_workers", lambda *_: answers)
+    dask_cluster.compare(client, requirements, 1.0)
+    answers["there"] = OSError("lost")
+    with pytest.raises(EngineError, match=r"^worker there has no fpbench .*lost"):
+        dask_cluster.compare(client, requirements, 1.0)
+
+
 @pytest.mark.slow
 def test_a_worker_with_another_version_is_refused_unless_allowed(tmp_path, toys, cluster):
     site = tmp_path / "other"
