@@ -1,11 +1,10 @@
-"""A curator who answers the parity gap of any chosen people, and how that gives away their groups.
+"""A curator that answers parity gaps of chosen predictions, and attacks that recover groups.
 
-Whoever may choose whom a gap is about need not ask about predictions: of "positive predictions" for
-one person alone, the gap's sign is that person's group. Hamman, Chen and Dutta, "Can querying for
-bias leak protected attributes? Achieving privacy with smooth sensitivity", FAccT 2023,
-arXiv 2211.02139. Their compressed sensing needs few members of one group; here everybody is
-recovered, whatever the groups' sizes, by about 2 n / log2 n answers: Lindström, "On a combinatory
-detection problem", 1964.
+An adversary who chooses the predictions needs no model: if one person alone is predicted positive,
+the sign of the gap is that person's group. Hamman, Chen and Dutta, "Can querying for bias leak
+protected attributes? Achieving privacy with smooth sensitivity", FAccT 2023, arXiv 2211.02139.
+Their compressed sensing needs one group to be small; here about 2 n / log2 n answers recover groups
+of any sizes: Lindström, "On a combinatory detection problem", 1964.
 """
 
 from __future__ import annotations
@@ -30,29 +29,30 @@ _MOST = 13
 
 
 class ParityCurator:
-    """Who holds two groups, and answers the statistical parity gap of any chosen predictions.
+    """Holds the groups of people, and answers the statistical parity gap of any chosen predictions.
 
     Parameters
     ----------
     groups
-        (n,) the group of each person, codes or names, of two.
+        (n,) codes or names of two groups.
     noise
-        None: exact answers. `laplace`: noise for the greatest change of the gap that a person's
-        group makes among any people, 1 + 1/n. `attribute-conceal`: Laplace noise for a smooth bound
-        of the greatest change near these people, much less; it has a delta.
+        None: exact answers. `laplace`: noise scaled to the global sensitivity of the gap to one
+        person's group, 1 + 1/n. `attribute-conceal`: Laplace noise scaled to a smooth bound of the
+        local sensitivity, which is much lower; it has a delta.
     epsilon, delta
-        Of each answer, for a person whose group changes; needed by noise. `laplace` has no delta.
+        Of each answer, for a change of one person's group; needed with noise. `laplace` has no
+        delta.
     queries
-        Answers that are given at most; any number by default.
+        Most answers; unlimited by default.
     ledger
         A budget of epsilon, which noisy answers spend.
     rng
-        A generator or seed of noise; not one that is safe from those who attack it.
+        A generator or seed of the noise; not cryptographically secure.
 
     Raises
     ------
     InputError
-        If groups are others, or parameters exclude each other.
+        If groups are not (n,) of two, or parameters exclude each other.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class ParityCurator:
         try:
             codes, names = group_codes(groups)
         except InputError as error:
-            raise InputError(f"groups must be (n,), one of two a person: {error}") from None
+            raise InputError(f"groups must be (n,), of two groups: {error}") from None
         if len(names) != 2:
             raise InputError(f"groups must be two, not {len(names)}: {', '.join(names)}")
         if noise is not None:
@@ -93,7 +93,7 @@ class ParityCurator:
         self._ledger, self._rng = ledger, to_generator("rng", rng)
         self._noisy, self._scale = noise is not None, 0.0
         self.guarantee: Guarantee | None = None
-        """Of each answer; None of exact ones."""
+        """The guarantee of each answer; None if answers are exact."""
         if epsilon is not None:
             check_epsilon(epsilon)
             conceal = noise == "attribute-conceal"
@@ -107,7 +107,7 @@ class ParityCurator:
             else:
                 self._scale = (1 + 1 / self.people) / epsilon
         self.answers = 0
-        """Answers that were given."""
+        """Number of answers given so far."""
 
     @property
     def people(self) -> int:
@@ -133,13 +133,13 @@ class ParityCurator:
         BudgetError
             If no answer is left, or the ledger refuses.
         InputError
-            If predictions are others.
+            If predictions are not (n,) of 0 and 1.
         """
         chosen = np.asarray(predictions)
         if chosen.shape != (self.people,) or not np.isin(chosen, (0, 1)).all():
             raise InputError(f"predictions must be {self.people} numbers, 0 or 1, one a person")
         if self._left < 1:
-            raise BudgetError(f"no answer is left of {self.answers}")
+            raise BudgetError(f"all {self.answers} answers are used up")
         if self._ledger is not None and self.guarantee is not None:
             self._ledger.spend(self.guarantee, "parity gap")
         self._left -= 1
@@ -149,14 +149,14 @@ class ParityCurator:
 
 
 class RecoveredGroups(NamedTuple):
-    """Groups as answers give them away.
+    """Groups recovered from answers.
 
     Attributes
     ----------
     groups
         (n,) in {0, 1}.
     queries
-        Answers that it took.
+        Number of answers used.
     """
 
     groups: _Bits
@@ -165,10 +165,10 @@ class RecoveredGroups(NamedTuple):
 
 @check_arguments
 def bound_gap_change(ones: int, people: int, beta: float) -> float:
-    """A smooth upper bound of how far one person's group moves a parity gap.
+    """A smooth upper bound of the local sensitivity of a parity gap to one person's group.
 
-    Whoever leaves a group of m moves its rate by at most 1/m, and whoever enters one of m by at
-    most 1/(m + 1). The bound is the greatest, over all numbers t of people whose groups change, of
+    A person who leaves a group of m moves its rate by at most 1/m, one who enters it by at most
+    1/(m + 1). The bound is the greatest, over all numbers t of people whose groups change, of
     exp(-beta t) times the greatest move after that: between people who differ in one group it
     changes by a factor of at most exp(beta).
 
@@ -182,7 +182,7 @@ def bound_gap_change(ones: int, people: int, beta: float) -> float:
     if not (0 <= ones <= people and people >= 1 and beta > 0):
         raise InputError("ones must be 0 to people, people at least 1, and beta above 0")
     sizes = np.arange(people + 1)
-    # A move from a group of m to one of n - m; of nobody, there is none.
+    # A move from a group of m to one of n - m; nobody can leave an empty group.
     moves = np.zeros(people + 1)
     moves[1:] = 1 / sizes[1:] + 1 / (people - sizes[1:] + 1)
     moves = np.maximum(moves, moves[::-1])
@@ -214,7 +214,7 @@ def recover_person(curator: ParityCurator, person: int) -> int:
 
 @check_arguments
 def count_queries(people: int) -> int:
-    """Exact answers by which `recover_groups` recovers so many people: about 2 n / log2 n.
+    """Number of exact answers that `recover_groups` needs for n people: about 2 n / log2 n.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def recover_groups(
 ) -> RecoveredGroups:
     """Everybody's group, from answers about chosen people.
 
-    Of exact answers, `count_queries` of them are enough and the groups are certain. Noisy answers
+    `count_queries` exact answers are enough, and the groups are then certain. Noisy answers
     about random halves are decoded by ridge regression,
     whose penalty generalised cross-validation chooses.
 
@@ -279,7 +279,7 @@ def recover_groups(
 
 
 def _solve_ridge(table: NDArray[np.float64], answers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n,) weights of people whose sums answers are about, by generalised cross-validation."""
+    """(n,) ridge weights of people, with the penalty chosen by generalised cross-validation."""
     values, vectors = np.linalg.eigh(table @ table.T)
     values, turned = np.maximum(values, 0), vectors.T @ answers
     ridges = values.max() * np.geomspace(1e-6, 1e2, 33)
@@ -308,7 +308,7 @@ def _list_parts(base: int, people: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _make_queries(base: int, people: int) -> NDArray[np.int8]:
-    """(2^base, people) who is in which query; queries are subsets of the base, too.
+    """(2^base, people) 1 where a person is in a query; queries are subsets of the base, too.
 
     The j-th column of a subset is about 2^j of its own subsets of odd size: whether a person is in
     a query depends on what the query has in common with the subset.
@@ -323,10 +323,11 @@ def _make_queries(base: int, people: int) -> NDArray[np.int8]:
 
 
 def _decode(base: int, table: NDArray[np.int8], counts: _Bits) -> _Bits:
-    """The people whose sums over queries these are.
+    """(people,) groups, 0 or 1, of which `counts` are the sums over the queries.
 
-    Of the alternating sum over what queries have in common with a subset, columns of other subsets
-    have no part, but for those that include it, which come first. What is left is a binary number.
+    In the alternating sum over intersections of queries with a subset, columns of other subsets
+    cancel, except those of its supersets, which come first and are subtracted. The rest is a binary
+    number.
     """
     odd = np.array([number.bit_count() % 2 for number in range(1 << base)])
     queries, left = np.arange(1 << base), counts.copy()

@@ -63,7 +63,7 @@ def test_answers_end_with_the_budget():
     curator = ParityCurator([0, 1, 1], queries=2)
     curator.ask([1, 0, 0])
     curator.ask([0, 1, 0])
-    with pytest.raises(BudgetError, match="no answer is left of 2"):
+    with pytest.raises(BudgetError, match="all 2 answers are used up"):
         curator.ask([0, 0, 1])
     noisy = ParityCurator([0, 1, 1], noise="laplace", epsilon=0.5, ledger=Ledger(1.0), rng=0)
     noisy.ask([1, 0, 0])

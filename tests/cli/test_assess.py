@@ -179,7 +179,7 @@ def test_what_is_wrong_in_the_report_is_named_with_file_row_and_column(work, com
     broken(0, value="0.123456789")
     refuse("much.csv: row 0, column 'value'", "is no whole number of people", "--decimals")
     broken(slice(None, None, 2), group="x")
-    refuse("people.csv, column 'sex', row ", "is no group of the report")
+    refuse("people.csv, column 'sex', row ", "is not a group of the report")
     (work / "much.csv").write_text(original.replace("likely", "unlikely", 1))
     refuse("much.csv: the people have no column 'unlikely'", "did you mean 'likely'?")
     (work / "much.csv").write_text(original.replace("metric", "metrics", 1))
@@ -198,7 +198,10 @@ def test_what_is_wrong_in_the_people_is_named_with_file_row_and_column(work, com
 
     original = (work / "people.csv").read_text()
     for values, words in (
-        ({"sex": "other"}, ["people.csv, column 'sex', row 7: 'other' is no group of the report"]),
+        (
+            {"sex": "other"},
+            ["people.csv, column 'sex', row 7: 'other' is not a group of the report"],
+        ),
         ({"sex": ""}, ["people.csv, row 7, column 'sex': no group"]),
         ({"hired": "maybe"}, ["people.csv, row 7, column 'hired': 'maybe' is neither 0 nor 1"]),
         ({"hired": ""}, ["people.csv, row 7, column 'hired'", "neither 0 nor 1"]),
@@ -214,7 +217,7 @@ def test_what_is_wrong_in_the_people_is_named_with_file_row_and_column(work, com
     swapped = pd.read_csv(work / "people.csv")
     swapped["sex"] = np.where(swapped["sex"] == "f", "m", "f")
     swapped.to_csv(work / "people.csv", index=False)
-    refuse("the report is not of these groups")
+    refuse("the report does not match these groups")
 
 
 @pytest.mark.slow
@@ -226,7 +229,7 @@ def test_what_is_wrong_in_the_known_people_is_named(work, command):
         bad(command("assess", "much.csv", *FAST, "--known", "known.csv"), *words)
 
     original = (work / "known.csv").read_text()
-    refuse("known.csv, column 'sex', row 7: 'other' is no group of the report", sex="other")
+    refuse("known.csv, column 'sex', row 7: 'other' is not a group of the report", sex="other")
     refuse("known.csv, row 7, column 'hired': '2' is neither 0 nor 1", hired="2")
     original = original.replace("hired", "fired", 1)
     refuse("known.csv: no column 'hired'; did you mean 'fired'?")

@@ -1,1 +1,1 @@
-"""What a fairness report gives away about each person, who says so, and what may be done."""
+"""What a fairness report gives away about each person: the attack, the verdict, the remedy."""

@@ -1,4 +1,4 @@
-"""What reports give away to somebody who knows everybody's columns and predictions."""
+"""What reports give away to an adversary who knows everybody's columns and predictions."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _UNSURE = 0.05, 0.95
-"""Beliefs in the proven group between these were unsure."""
+"""The adversary was unsure if its prior belief in the proven group was between these."""
 _TRIED = 100
 """Cells, the largest first, from which shares of groups are learnt."""
 _ATTACKED, _LISTED = 0.6, 0.8
-"""Shares of the time by which attack and riskiest cells end at the latest; half of it, if changes
-are searched."""
+"""Shares of the time limit at which the attack, and the search for the riskiest cells, stop; of
+half the limit if changes are searched."""
 _LONGEST = 1e6
-"""Seconds that a process may be given."""
+"""Greatest time limit, in seconds."""
 _DELTA = 1e-6
-"""At which the epsilon of Gaussian noise is told; the limit rests on rho as well."""
+"""Delta of the stated epsilon of Gaussian noise; the limit uses rho as well."""
 
 
 def assess(
@@ -64,28 +64,28 @@ def assess(
     tell: Progress | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> Assessment:
-    """What a report gives away to somebody who knows everybody's columns and predictions.
+    """What a report gives away to an adversary who knows everybody's columns and predictions.
 
-    Several reports are assessed together: two about overlapping people tell of those who are in
-    one of them alone (`combine_facts`).
+    Several reports are assessed together: two about overlapping people also say something about
+    those in only one of them (`combine_facts`).
 
     Parameters
     ----------
     report
-        What is to be published, or was. Of several, in the order of publishing, a list, or by name
-        a dictionary; `search` changes the last one.
+        The report, published or planned. Several: a list, or a dictionary by name, in the order of
+        publishing; `search` changes the last one.
     X
-        n rows, the people of the report; of several, everybody who is in any.
+        n rows, the people of the report; with several, everybody who is in any.
     predictions, labels
         (n,) of two values; labels are needed by metrics that look at them. Predictions of R reports
         may be (n, R), missing (NaN) where a person is not in that report; so may those of a model
-        that was trained again. Beliefs see the first that each person has.
+        that was trained again. Beliefs use the first prediction of each person.
     groups
         (n,) names of the true groups, to measure what is guessed right.
     beliefs
-        (n, K) what the adversary believes before, calibrated; columns in the order of
-        `report.groups`. By default they are learnt from `known`, or the groups' shares: of
-        `groups`, or as the largest cells of the report have them.
+        (n, K) the adversary's calibrated prior beliefs; columns in the order of `report.groups`. By
+        default they are learnt from `known`, or else are the groups' shares in `groups`, or in the
+        largest cells of the report.
     known
         Other people whose groups the adversary knows: a frame with the columns of X, and `group`,
         `prediction` and, if labels are given, `label`. The adversary `a2` (boosted trees) is
@@ -94,19 +94,19 @@ def assess(
         The value of predictions and labels, of `known` people too, that counts as 1; needed if
         they are not 0 and 1 or truth values.
     max_leak, max_proven
-        What may be given away: leak as a share, and number of people proven.
+        Limits: of the leak, as a share, and of the number of people proven.
     search
-        Whether to search the least change that passes, where the report does not.
+        Whether to search for the least change that passes, if the report does not.
     seconds
-        Time limit of everything together; each attack proves by linear programs for at most half
-        of the time that it has. What did not end by then is listed in `unfinished`, and a report
-        whose attack did not end does not pass.
+        Time limit of everything together; each attack spends at most half of its time on proofs by
+        linear programs. `unfinished` lists what ran out of time; a report whose attack did so does
+        not pass.
     error
-        `error_bound` where beliefs are near enough.
+        `error_bound` at which beliefs are accurate enough.
     tell
-        Called with each change that is tried, and how many were.
+        Called with each change that is tried, and the number tried so far.
     rng
-        Of noise and random rounding in changed reports; by default nobody can guess it.
+        Of noise and random rounding in changed reports; unpredictable by default.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def assess_series(
     tell: Progress | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> Assessment:
-    """What reports give away whose facts are `read` already; the rest is as of `assess`."""
+    """What reports give away, from their facts in `read`; other parameters as in `assess`."""
     _check_number("error", error, 1)
     check_type("search", search, bool, "True or False")
     started, deadline = time.perf_counter(), time.perf_counter() + seconds
@@ -174,13 +174,13 @@ def assess_series(
     nats = limit_fact_nats(facts, seconds=deadline - time.perf_counter())
     cut = {
         "the attack": not findings.finished,
-        "the list of cells that give away most": not listed_all or not alone.finished,
-        "the limit of bits": time.perf_counter() > deadline,
+        "the list of riskiest cells": not listed_all or not alone.finished,
+        "the limit from the bits": time.perf_counter() > deadline,
         "the attacks on each report alone": not all(one.finished for one in each),
     }
     change = None
     if search and not all(one.within(allowed) for one in each[:-1]):
-        why = "a report before it gives away more than may be, alone"
+        why = "an earlier report alone exceeds the limits"
         change = ChangeSearch((), (), (("changes of the last report", why),), 0)
     elif search and not findings.within(allowed):
         change = find_least_change(
@@ -216,7 +216,7 @@ def assess_series(
 def _assess_each(
     series: ReportSeries, read: ReadReports, reader: Reader, deadline: float
 ) -> tuple[ReportAlone, ...]:
-    """What each of several reports gives away alone; of one, nothing that is not known."""
+    """What each of several reports gives away alone; a single report is not attacked again."""
     if len(series.reports) == 1:
         return (ReportAlone(series.names[0], len(series.predictions), None, None),)
     alone = []
@@ -257,7 +257,7 @@ def _find_prior(
     facts: Facts,
     truth: NDArray[np.intp] | None,
 ) -> tuple[Floats, str]:
-    """(n, K) beliefs before the report, and where they are from."""
+    """(n, K) beliefs before the report, and a description of their source."""
     n, names = facts.people, series.groups
     if beliefs is not None:
         if known is not None:
@@ -295,8 +295,8 @@ def _match_groups(groups: ArrayLike, names: tuple[str, ...], facts: Facts) -> ND
         low, high = facts.low[first, k], facts.high[first, k]
         published = f"{low:g}" if low == high else f"{low:g} to {high:g}"
         raise InputError(
-            f"the report is not of these groups: {counts[first, k]:g} people are {names[k]!r} in "
-            f"{facts.name(first)}, and it says {published}"
+            f"the report does not match these groups: {counts[first, k]:g} people are "
+            f"{names[k]!r} in {facts.name(first)}, where it says {published}"
         )
     return truth
 
@@ -318,7 +318,7 @@ def _find_shares(facts: Facts, truth: NDArray[np.intp] | None) -> Floats:
 
 
 def _limit_by_noise(reports: Sequence[ReportRows], prior: Floats) -> float | None:
-    """The greatest leak by the noise; None if a number has none."""
+    """The greatest leak that the noise allows; None if a number has no noise."""
     if not all(len(report) and report.noisy.all() for report in reports):
         return None
     epsilon, rho = (sum(costs) for costs in zip(*map(_add_up_noise, reports), strict=True))

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 SHARES_ALONE = "the groups' shares, the same for everybody"
-"""What an adversary knows beforehand who is given neither beliefs nor other people."""
+"""Prior knowledge of an adversary who is given neither beliefs nor known people."""
 _NAMED = 3
-"""Reports that the verdict names."""
+"""Most reports that the verdict names."""
 
 
 @dataclass(frozen=True)
@@ -32,18 +32,18 @@ class ReportAlone:
     """One of the reports that were assessed."""
 
     name: str
-    """What it is called."""
+    """Its name."""
     people: int
     """How many people it is about."""
     proven: int | None
     leak: float | None
-    """People proven by it, and rise of the share guessed right, of all people, without the other
-    reports; None of a single report."""
+    """People proven by it, and rise of the share of all people guessed right, without the other
+    reports; None if there is no other."""
     finished: bool = True
     """Whether the attack on it ended before its limit of time."""
 
     def within(self, allowed: Allowed) -> bool:
-        """Whether it gives away no more than may be."""
+        """Whether it stays within the limits."""
         return self.proven is None or allowed.holds(self.leak or 0.0, self.proven)
 
 
@@ -65,16 +65,16 @@ class Assessment:
     leak_expected
         Rise of the share that the beliefs expect, whatever was measured.
     limit
-        Rise that nobody who knows the people's law can exceed, by `bits` and the share guessed
-        wrong before (`limit_leak_by_error`).
+        Upper bound of the rise for an adversary whose beliefs before are exact, from `bits` and the
+        share guessed wrong before (`limit_leak_by_error`).
     private_limit
         The same by the guarantee of differential privacy, if every number has noise; else None.
     bits
         Information in the report about everybody's groups, at most.
     proven
-        (n,) whose group follows from the report, whatever anybody believes.
+        (n,) whether the person's group follows from the report, whatever the beliefs.
     proven_unsure
-        (n,) those of them of whom the adversary was unsure: it gave the group between .05 and .95.
+        (n,) whether it follows and the adversary was unsure before: gave that group .05 to .95.
     finished
         Whether the attack ended before its limit of time: the search for proofs, and beliefs.
     unfinished
@@ -92,7 +92,7 @@ class Assessment:
     alone
         People proven, and rise of the share guessed right, by these cells alone; measured.
     allowed
-        What may be given away at most.
+        The limits.
     change
         The search for the least change that passes; None if there was none.
     """
@@ -127,7 +127,7 @@ class Assessment:
 
     @property
     def passes(self) -> bool:
-        """Whether no more is given away than may be, by an attack that ended."""
+        """Whether the attack ended, and stayed within the limits."""
         return self.finished and self._holds
 
     @property
@@ -145,12 +145,12 @@ class Assessment:
         )
         start = "May be published within these limits" if self.passes else "Do not publish"
         if self._holds and not self.finished:
-            start = "Not decided, for the attack ran out of time; so far"
+            start = "Not decided, because the attack ran out of time; so far"
         return f"{start}: {finding} (allowed: {self.allowed})."
 
     @property
     def _by(self) -> str:
-        """The reports that prove, in words; of several, what each proves alone."""
+        """Names of the reports that prove; if several, with what each proves alone."""
         if len(self.reports) == 1:
             return "it"
         together = f"the {len(self.reports)} reports together"
@@ -176,7 +176,7 @@ class Assessment:
         return pd.DataFrame(columns)
 
     def to_json(self) -> dict[str, Any]:
-        """All but what is about single people, as plain numbers, texts, lists and dictionaries."""
+        """Everything but data about single people, as numbers, texts, lists and dictionaries."""
         search = self.change
         return {
             "verdict": self.verdict,
@@ -232,12 +232,12 @@ class Assessment:
         ]  # fmt: skip
 
     def to_text(self, width: int = 100) -> str:
-        """The verdict, and below it what it rests on.
+        """The verdict, followed by the findings that it rests on.
 
         Parameters
         ----------
         width
-            Letters in a line.
+            Characters per line.
         """
         return lay_out_text(self._page, width)
 
@@ -251,7 +251,7 @@ class Assessment:
 
     @property
     def _sets(self) -> int:
-        """Sets of people whose counts are told, and do not merely follow from others."""
+        """Number of sets of people whose counts are published, not merely implied by others."""
         return int((~self.facts.derived).sum())
 
     @property
@@ -273,7 +273,7 @@ class Assessment:
         if not self.finished:
             more = "the attack ran out of time, so more may be provable"
         proven, unsure = int(self.proven.sum()), int(self.proven_unsure.sum())
-        yield "proven", f"{proven:,}, of whom the adversary was unsure of {unsure:,}; {more}"
+        yield "proven", f"{proven:,}; the adversary was unsure about {unsure:,} of them; {more}"
         if len(self.reports) > 1:
             each = (
                 f"{one.name}, about {one.people:,} people, proves {one.proven:,} and leaks "
@@ -289,9 +289,9 @@ class Assessment:
                 more += " (--known, known= in Python, gives the adversary such people beforehand)"
         yield (
             "limit",
-            f"{points_above(self.limit)} points is what "
-            f"{'the report' if len(self.reports) == 1 else 'they'} can add for somebody who knows "
-            f"how groups depend on columns, if people's groups are independent{more}",
+            f"{points_above(self.limit)} points is the most that "
+            f"{'the report' if len(self.reports) == 1 else 'they'} can add for an adversary who "
+            f"knows how groups depend on columns, if people's groups are independent{more}",
         )
         if self.private_limit is not None:
             yield (
@@ -300,7 +300,7 @@ class Assessment:
                 "beliefs are exact",
             )
         if self.unfinished:
-            yield "no time", f"{', '.join(self.unfinished)}: not to the end; give more seconds"
+            yield "no time", f"{', '.join(self.unfinished)}: not finished; give more seconds"
         kind = "noisy counts" if self.facts.noisy.any() else "counts"
         yield (
             "tells",
@@ -322,15 +322,15 @@ class Assessment:
         ]  # fmt: skip
         proven, leak = self.alone
         return Part(
-            "What gives away most, one cell after the other:",
+            "Riskiest cells, each given those above it:",
             ["cell", "row", "people", *self.groups, "proves", "adds"],
             rows,
             [
                 f"These {len(rows)} alone: {proven:,} proven, a leak of {signed_points(leak)} "
                 "points.",
-                "row: of its report, from 0; proves: people whose group follows with this cell and "
-                "not with those above alone; adds: right guesses about other people that the "
-                "adversary expects more.",
+                "row: of its report, from 0; proves: people whose group follows from this cell and "
+                "those above, not from those above alone; adds: rise of the expected number of "
+                "right guesses about other people.",
             ],
         )
 
@@ -338,12 +338,12 @@ class Assessment:
 def _list_changes(search: ChangeSearch, whose: str) -> Part:
     notes = []
     if search.failed:
-        notes.append(f"Not enough, the strongest tried of each kind: {'; '.join(search.failed)}.")
+        notes.append(f"Not enough, even the strongest tried: {'; '.join(search.failed)}.")
     if search.empty:
-        notes.append(f"They pass, but nothing would be published: {'; '.join(search.empty)}.")
+        notes.append(f"Pass only because nothing would be published: {'; '.join(search.empty)}.")
     for reason in dict.fromkeys(why for _, why in search.untried):
         kinds = [kind for kind, why in search.untried if why == reason]
-        notes.append(f"Not tried, or not to the end ({reason}): {'; '.join(kinds)}.")
+        notes.append(f"Not tried, or not finished ({reason}): {'; '.join(kinds)}.")
     best = search.cheapest
     if best is None:
         title = f"No change{whose} that passes was found in {search.attacks} attacks."
@@ -364,13 +364,13 @@ def _list_changes(search: ChangeSearch, whose: str) -> Part:
         f"The least change{whose} that passes: {best.words}. It publishes "
         f"{_write(best.utility.cells_published, '.0%')} of the rates; the mean error of all is "
         f"{_write(best.utility.rate_error, '.3f')}. Found in {search.attacks} attacks; the mildest "
-        "of each kind that passes, the one of the least error first:",
+        "of each kind that passes, least error first:",
         ["change", "proven", "leak", "error", "greatest", "published", "seen"],
         rows,
         [
-            "error, greatest: of all rates about 10 people or more; one that is not published is "
-            "taken for the group's rate among everybody; seen: slices whose groups' rates differ "
-            "by more than 0.1, and still do.",
+            "error, greatest: of all rates about 10 people or more; a rate that is not published "
+            "is replaced by the group's rate among everybody; seen: slices in which groups' rates "
+            "differ by more than 0.1, and still do as published.",
             *notes,
         ],
     )

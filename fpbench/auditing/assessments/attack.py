@@ -18,7 +18,7 @@ from fpbench.correction.facts.propagation import propagate
 
 @dataclass(frozen=True)
 class Allowed:
-    """What may be given away at most."""
+    """Limits of what may be given away."""
 
     leak: float
     """Rise of the share of people who are guessed right."""
@@ -38,14 +38,14 @@ class Allowed:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Somebody who reads reports, and what is measured of the guesses."""
+    """An adversary who reads reports, and how its guesses are scored."""
 
     prior: Floats
     """(n, K) beliefs before a report."""
     truth: NDArray[np.intp] | None
     """(n,) codes of the true groups; None if they are not known."""
     error: float
-    """`error_bound` where beliefs are near enough."""
+    """`error_bound` at which beliefs are accurate enough."""
 
     def accuracy(self, beliefs: Floats) -> float:
         """Share of people whose likeliest group is right; without the truth, as beliefs expect."""
@@ -56,10 +56,10 @@ class Reader:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What an adversary has from a report."""
+    """What an adversary learns from a report."""
 
     possible: Mask
-    """(n, K) groups that each person may have."""
+    """(n, K) whether a person may be of a group."""
     beliefs: Floats
     """(n, K) after the report."""
     error_bound: float
@@ -67,16 +67,16 @@ class Findings:
     leak: float
     """Rise of the share of people who are guessed right."""
     finished: bool = True
-    """Whether linear programs ended before their limit, and beliefs are as near as was asked or
-    took all steps."""
+    """Whether linear programs ended before their limit, and beliefs are accurate enough or took all
+    steps."""
 
     @property
     def proven(self) -> Mask:
-        """(n,) who has one group left."""
+        """(n,) whether only one group is possible."""
         return np.asarray(self.possible.sum(axis=1) == 1)
 
     def within(self, allowed: Allowed) -> bool:
-        """Whether no more is given away than may be."""
+        """Whether both are within the limits."""
         return allowed.holds(self.leak, int(self.proven.sum()))
 
 
@@ -87,7 +87,7 @@ def attack(
     allowed: Allowed | None = None,
     solver: LinearSolver | None = None,
 ) -> Findings:
-    """What an adversary has from facts: proofs, and beliefs about everybody else.
+    """What an adversary learns from facts: proofs, and beliefs about everybody else.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ def attack(
     seconds
         Time limit; linear programs take half of it at most.
     allowed
-        Stop as soon as more is given away: a part of the attack that exceeds them is an attack.
-        By default nothing stops it.
+        Stop as soon as these limits are exceeded, which is all that a verdict needs. By default
+        nothing stops the attack.
     solver
         Of linear programs, for several attacks; by default one of its own.
     """

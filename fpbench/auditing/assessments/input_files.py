@@ -26,7 +26,7 @@ _BITS = {"0": 0, "1": 1, "false": 0, "true": 1}
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """Names of the columns that are no features; none where nobody named one."""
+    """Names of the columns that are not features, as given by the user."""
 
     group: str | None = None
     """Of the true group."""
@@ -38,7 +38,7 @@ class ColumnNames:
     """The value of predictions and labels that counts as 1, where they are not 0 and 1."""
 
     def find(self, what: str, frame: DataFrame) -> str | None:
-        """The column of a frame: the one that was named, or that is called so; None if none is."""
+        """The column of a frame: the one given, or else the one called `what`; None if missing."""
         named: str | None
         if what == "prediction":
             named = next((name for name in self.predictions if name in frame), None)
@@ -51,10 +51,10 @@ class ColumnNames:
 
 @dataclass(frozen=True)
 class AssessmentFiles:
-    """What `fpbench.assess` is given, as it was in files."""
+    """The arguments of `fpbench.assess`, read from files."""
 
     series: ReportSeries
-    """The reports, called by their files, and the predictions."""
+    """The reports, named after their files, and the predictions."""
     X: DataFrame
     labels: Codes | None
     groups: Series | None
@@ -96,7 +96,7 @@ def read_files(
         `label`. Of several reports there may be a column of predictions for each, blank where a
         person is not in it.
     decimals
-        Rates were rounded to so many.
+        Decimals that rates were rounded to.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def _find_predictions(
 
 
 def _read_series(reports: Sequence[Path], predictions: Codes, decimals: int | None) -> ReportSeries:
-    """The reports, by the groups of any of them."""
+    """The reports, all with the groups that occur in any of them."""
     if len({str(file) for file in reports}) < len(reports):
         raise InputError(f"{reports[-1]}: a report is named twice")
     read = [FairnessReport.from_file(file, decimals=decimals) for file in reports]
@@ -193,7 +193,7 @@ def _read_series(reports: Sequence[Path], predictions: Codes, decimals: int | No
 def _check_named(
     names: ColumnNames, frame: DataFrame, people: Path, other: DataFrame | None, known: Path | None
 ) -> None:
-    """Refuse names of columns that are not there; that of the group may be in either file."""
+    """Refuse given columns that do not exist; the one of the group may be in either file."""
     roles = {"--group": names.group, "--label": names.label}
     roles |= {"--prediction": next(iter(names.predictions), None)}
     for option, column in roles.items():

@@ -37,9 +37,9 @@ def learn_beliefs(
 ) -> Beliefs:
     """Calibrated beliefs (n, K) of the adversary `a2`, trained on people whose groups are known.
 
-    `known`: m rows with `group`, `prediction`, `label` if labels are given, and columns of X; those
-    that are missing are not seen. `X`: n rows, the people whose groups are guessed. `predictions`,
-    `labels`: (n,) in {0, 1}; without labels the adversary does not see any.
+    `known`: m rows with `group`, `prediction`, `label` if labels are given, and columns of X;
+    columns of X that it lacks are not used. `X`: n rows, the people whose groups are guessed.
+    `predictions`, `labels`: (n,) in {0, 1}; without labels the adversary does not see any.
 
     Raises InputError if a column is missing, or a value is of another kind: names row and column;
     DataError if the known people are too few, or of one group.
@@ -66,11 +66,11 @@ def learn_beliefs(
     sensitive = code_groups(known["group"], groups, "the known people")
     _check_two_groups(sensitive, f"the {len(known):,} known people")
     answers = _read_bits(known, "prediction")
-    # The adversary asks for labels; of a constant column its trees make nothing.
+    # The adversary requires labels; its trees ignore a constant column.
     seen = np.zeros(len(X), np.int64) if labels is None else labels
     known_labels = np.zeros(len(known), np.int64) if labels is None else _read_bits(known, "label")
     pairs = {name: _match_columns(X[name], known[name]) for name in shared}
-    # Trees stumble over a column without a value, and learn nothing from one of a single value.
+    # Trees fail on a column without values, and learn nothing from a constant one.
     used = [name for name in shared if pairs[name][1].nunique(dropna=False) > 1] or shared
     ours, theirs = (pd.DataFrame({name: pairs[name][side] for name in used}) for side in (0, 1))
     names = tuple(groups)
@@ -101,7 +101,7 @@ def mark_positive(known: Any, positive: Any) -> Any:
 
 def _check_two_groups(codes: NDArray[np.intp], whom: str) -> None:
     if len(np.unique(codes)) < 2:
-        raise DataError(f"{whom} are of one group; to learn beliefs takes more people, of each")
+        raise DataError(f"{whom} are all of one group; beliefs need people of two or more")
 
 
 def code_groups(values: Any, groups: Sequence[str], whose: str) -> NDArray[np.intp]:
@@ -118,7 +118,7 @@ def code_groups(values: Any, groups: Sequence[str], whose: str) -> NDArray[np.in
         if name not in where:
             row = int(np.flatnonzero(inverse == place)[0])
             raise InputError(
-                f"{whose}, row {row}: {str(name)!r} is no group of the report; "
+                f"{whose}, row {row}: {str(name)!r} is not a group of the report; "
                 f"{suggest_name(str(name), groups)}"
             )
     return np.array([where[name] for name in names], np.intp)[inverse]

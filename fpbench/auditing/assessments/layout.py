@@ -11,7 +11,7 @@ from fpbench.base.text import escape_unprintable
 
 _LEAST_WIDTH = 60
 _LEAST_WORDS = 24
-"""Letters that the first column of a table gets at least."""
+"""Least width of a table's first column, in characters."""
 
 
 class Part(NamedTuple):
@@ -35,7 +35,7 @@ class Page(NamedTuple):
 
 
 def lay_out_text(page: Page, width: int) -> str:
-    """Lines of at most so many letters, but for tables that cannot be as narrow."""
+    """Text in lines of at most `width` characters; tables that cannot be so narrow exceed it."""
     width = max(width, _LEAST_WIDTH)
     lines = textwrap.wrap(page.verdict, width)
     room = max(len(name) for name, _ in page.findings)
@@ -71,7 +71,7 @@ def lay_out_html(page: Page) -> str:
 
 
 def _lay_out_table(part: Part, width: int) -> list[str]:
-    """Lines of a table; words are wrapped where there is no room."""
+    """Lines of a table; text that does not fit is wrapped."""
     if not part.rows:
         return []
     rows = [part.heads, *part.rows]

@@ -1,4 +1,4 @@
-"""The least change of a report that gives away no more than may be: searched, and attacked."""
+"""The search for the least change of a report that passes; each candidate is attacked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fpbench.correction.facts.interior_point import LinearSolver
 _EPSILONS = (1000.0, 300.0, 100.0, 50.0, 30.0, 20.0, 10.0, 5.0, 3.0, 2.0, 1.0, 0.5, 0.2, 0.1)
 _MULTIPLES = (3, 5, 10, 20, 50, 100, 200, 500)
 _GROWTH = 1.3
-"""Each least size of cells that is tried is so many times the one before."""
+"""Factor between successive minimum cell sizes that are tried."""
 
 _NOISE = "discrete-laplace"
 _WORDS = {
@@ -34,7 +34,7 @@ _WORDS = {
 }
 """Arguments of `FairnessReport.protect` in words."""
 _ANYTHING = Allowed(1.0, 2**62)
-"""What stops no attack before the linear programs."""
+"""Limits that no attack exceeds, so that none stops before the linear programs."""
 
 ReadFacts = Callable[[FairnessReport], Facts]
 Progress = Callable[[str, int], None]
@@ -42,19 +42,19 @@ Progress = Callable[[str, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """A changed report that gives away no more than may be."""
+    """A changed report that stays within the limits."""
 
     words: str
     """The change, in words."""
     arguments: Mapping[str, Any]
-    """Those of `FairnessReport.protect` that make it."""
+    """Arguments of `FairnessReport.protect` that make it."""
     leak: float
     proven: int
     """What the changed report gives away: rise of the share guessed right, and people proven."""
     utility: ReportUtility
-    """How near its rates are to those of the report as it was."""
+    """How near its rates are to those of the original report."""
     report: FairnessReport = field(repr=False)
-    """The very report that was attacked: noise drawn again would be another one."""
+    """The report that was attacked; drawing the noise again would make another."""
 
     @property
     def cost(self) -> float:
@@ -85,14 +85,14 @@ class ChangeSearch:
     passing: tuple[Change, ...]
     """The mildest change of each kind that passes, the one that costs least (`cost`) first."""
     failed: tuple[str, ...]
-    """The strongest change tried of each kind of which not even that one passes."""
+    """The strongest change tried of each kind in which none passes."""
     untried: tuple[tuple[str, str], ...]
-    """Kinds that were not tried, or not to the end; and why, in words."""
+    """Kinds that were not tried, or not finished, and the reason."""
     attacks: int
     """Number of reports that were attacked."""
     empty: tuple[str, ...] = ()
     """The mildest change of each kind that passes only because nothing would be published
-    (`Change.is_empty`): none of `passing`, for it is no way to publish."""
+    (`Change.is_empty`); it is not in `passing`."""
 
     @property
     def cheapest(self) -> Change | None:
@@ -135,13 +135,12 @@ def find_least_change(
     """The mildest change of each kind that makes a report pass.
 
     Of each kind the strongest setting is attacked first; if it passes, the mildest one that does is
-    found by bisection. Settings of a kind publish less and less, so that what passes once passes
-    from there on, but for chance: of random rounding and noise, and of shares measured on true
-    groups. Whatever is returned was attacked and passed.
+    found by bisection. Each setting of a kind publishes less than the one before, so that settings
+    stronger than a passing one pass, too, except by chance (random rounding, noise, shares measured
+    on true groups). Every change returned was attacked and passed.
 
-    `seconds`: no attack begins after them, and none lasts longer. `tell`: called with what is
-    tried, and how many attacks there were. `rng`: of rounding and noise; by default nobody can
-    guess it.
+    `seconds`: time limit of all attacks. `tell`: called with each change that is tried, and the
+    number of attacks so far. `rng`: of rounding and noise; unpredictable by default.
     """
     deadline = time.perf_counter() + seconds
     with LinearSolver() as solver:
@@ -238,7 +237,7 @@ class _Search:
         ]
 
     def _rank_columns(self) -> list[str]:
-        """Names of the columns, those first whose own slices give away most."""
+        """Names of the columns, sorted by how much their own slices give away, most first."""
         used = self.report.cells >= 0
         harm = []
         for place, column in enumerate(self.report.columns):
@@ -255,7 +254,7 @@ class _Search:
         return ranked + [c.name for c in self.report.columns if c.name not in ranked]
 
     def _bisect(self, kind: _Kind) -> Iterator[Change]:
-        """Settings that pass, milder and milder; none if the strongest does not."""
+        """Settings that pass, each milder than the last; none if the strongest fails."""
         low, high = 0, len(kind.settings)
         middle = high - 1
         while low < high:
@@ -270,7 +269,7 @@ class _Search:
             middle = (low + high) // 2
 
     def _try(self, arguments: Mapping[str, Any]) -> Change | None:
-        """The change, if it passes."""
+        """The change, or None if it does not pass."""
         words = self._describe(arguments)
         self.tell(words, self.attacks)
         changed = self.report.protect(**arguments, rng=self.rng)

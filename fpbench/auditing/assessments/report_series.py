@@ -25,7 +25,7 @@ class ReadReports(NamedTuple):
     """What reports tell of n people."""
 
     facts: Facts
-    """Of all of them."""
+    """Facts of all reports together."""
     report: NDArray[np.intp]
     row: NDArray[np.intp]
     """(M,) number of the report that each fact is from, and a row of it; -1 of differences."""
@@ -38,11 +38,11 @@ class ReportSeries:
     """R reports, in the order in which they are published; make it by `of`."""
 
     names: tuple[str, ...]
-    """What messages call them."""
+    """Names of the reports, as in messages."""
     reports: tuple[FairnessReport, ...]
-    """All of the same groups."""
+    """The reports, all about the same groups."""
     predictions: Codes
-    """(n, R) in {0, 1}; -1 of who is not in that report."""
+    """(n, R) predictions in {0, 1}; -1 where a person is not in that report."""
 
     @classmethod
     def of(
@@ -108,7 +108,7 @@ class ReportSeries:
         there = sorted(set(name_values(np.asarray(groups, dtype=object).ravel())))
         for name, report in zip(self.names, self.reports, strict=True):
             unknown = ~np.isin(np.array(report.groups), there)[report.group]
-            # Of a group that nobody is in, tables may say so; noise says anything.
+            # A group without people may be published as 0 people; with noise, as anything.
             tells = np.where(report.is_rate, report.n != 0, report.value != 0) & ~report.noisy
             if (unknown & tells).any():
                 row = int(np.flatnonzero(unknown & tells)[0])
@@ -119,7 +119,7 @@ class ReportSeries:
                 )
 
     def read(self, X: DataFrame, labels: ArrayLike | None) -> ReadReports:
-        """What the reports tell, each of the people who are in it.
+        """The facts of the reports, of each about the people who are in it.
 
         `X`, `labels`: as of `fpbench.assess`.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fpbench.claims.set_counts import Facts, Floats, Mask
 
 _STEPS = 40
-"""Of a cell's multipliers, at most."""
+"""Most steps for a cell's multipliers."""
 _STEP = 3.0
 """The longest step, in log-odds."""
 _NEAR = 1e-3
@@ -35,18 +35,18 @@ class RiskyCell:
     """The slice, and the prediction whose people are counted; of several reports, which one
     first."""
     report: int
-    """Number of the report that tells of it, from 0."""
+    """Number of its report, from 0."""
     row: int
     """A row of that report, from 0."""
     people: int
     """Number of people."""
     counts: tuple[tuple[float, float], ...]
-    """(K, 2) least and greatest number of each group, as published; noisy ones are both what was
-    measured."""
+    """(K, 2) least and greatest number of each group, as published; both are the noisy number if
+    there is noise."""
     settled: int
     """People whose group follows from the cell and those before it, and not without the cell."""
     gain: float
-    """Other people more whom the adversary expects to guess right."""
+    """Rise of the expected number of right guesses about other people."""
 
     def write_counts(self) -> list[str]:
         """Counts by group as text; blank where nothing is known."""
@@ -91,10 +91,10 @@ def find_riskiest(
     cells that were not chosen by then are left out.
 
     Conditioned on one cell, the nearest beliefs (Kullback-Leibler) with its counts are those whose
-    log-probabilities move by one number a group (`condition_beliefs` on one fact). Of two groups
-    they all move the same way, so that a cell raises the number of right guesses by no more than
-    its count is off what is expected of it: cells are looked at in the order of this bound, until
-    none that is left can be the best. Of more groups twice as much is allowed for.
+    log-probabilities move by one number a group (`condition_beliefs` on one fact). With two groups
+    they all move the same way, so a cell raises the number of right guesses by at most the
+    difference between its count and the expected count. Cells are tried in the order of this bound,
+    until no other can be best. With more groups the bound is twice that.
     """
     beliefs = np.maximum(beliefs, _LEAST)
     beliefs /= beliefs.sum(axis=1, keepdims=True)
@@ -163,7 +163,7 @@ class _Step:
 
     @classmethod
     def of(cls, facts: Facts, number: int, beliefs: Floats, possible: Mask) -> _Step:
-        """Take a cell after others."""
+        """The step that adds a cell to those before it."""
         members = facts.sets[[number]].indices
         before, allowed = beliefs[members], possible[members].copy()
         open_ = allowed.sum(axis=1) > 1

@@ -1,1 +1,1 @@
-"""Lower bounds on the epsilon of a learner, from models trained with canaries and without."""
+"""Lower bounds on the epsilon of a learner, from models trained with and without canaries."""

@@ -42,14 +42,14 @@ def bound_epsilon(
     delta
         The delta that is allowed.
     confidence
-        With which the bound is true, whatever made the outputs; in (0, 1).
+        Probability in (0, 1) that the bound is true, whatever made the outputs.
     direction
         (m,) weights of a further sum of outputs that may tell the inputs apart.
 
     Returns
     -------
     float
-        At least 0; the true epsilon at this delta is above it, or the draws were unlucky.
+        At least 0; the true epsilon at this delta is above it with this confidence.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def bound_epsilon(
         chosen_scores = [np.sort(score(part)) for part in (choose, others[1])]
         for sign in (1, -1):  # which of the two inputs the event favours
             p, q = ((sign * part)[::sign] for part in chosen_scores[::sign])
-            # More doubt than in the test: the greatest of many promises is often mere luck.
+            # Stricter than the test below: the greatest of many estimated bounds is often luck.
             promised, threshold = best_threshold(p, q, n, delta, alpha / 100)
             if promised > best:
                 best = promised
@@ -104,14 +104,14 @@ def bound_epsilon(
 
 @check_arguments
 def find_most_provable(draws: int, delta: float, confidence: float) -> float:
-    """The greatest bound that so many draws of each input can give: an event that never fails.
+    """The greatest bound that this number of draws can give: that of an event that never fails.
 
     Parameters
     ----------
     draws
         Of each input; half of them are counted.
     delta, confidence
-        As of `bound_epsilon`.
+        As in `bound_epsilon`.
     """
     n = draws - draws // 2
     bound = epsilon_bounds(np.array(n), np.array(0), n, delta, 1 - confidence)

@@ -1,4 +1,4 @@
-"""A lower bound on epsilon from one training run, with many canaries in it or not."""
+"""A lower bound on epsilon from one training run, which each canary is in at random."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXACT = 60
 def compute_one_run_p_value(
     canaries: int, guesses: int, right: int, *, epsilon: float, delta: float = 0.0
 ) -> float:
-    """Greatest probability that so many guesses are right, if the training is private.
+    """Greatest probability that this many guesses are right, if the training is private.
 
     Each of m canaries is in the training data or not by a fair coin of its own; somebody who sees
     the model guesses about r of them and abstains about the others. If training is
@@ -36,13 +36,13 @@ def compute_one_run_p_value(
     right
         v, at most r.
     epsilon, delta
-        Of the guarantee that is doubted.
+        Of the guarantee that is tested.
 
     Raises
     ------
     InputError
-        If numbers are not 0 <= v <= r <= m, epsilon is none
-        (`fpbench.check_epsilon`), or delta is not in [0, 1].
+        If numbers are not 0 <= v <= r <= m, epsilon is invalid (`fpbench.check_epsilon`), or delta
+        is not in [0, 1].
 
     References
     ----------
@@ -78,7 +78,7 @@ def bound_epsilon_one_run(
     confidence: float = 0.95,
     steps: int = 1,
 ) -> float:
-    """The greatest epsilon such that all below it are refuted by so many right guesses.
+    """The greatest epsilon such that this many right guesses refute all below it.
 
     Parameters
     ----------
@@ -87,11 +87,11 @@ def bound_epsilon_one_run(
     delta
         The delta that is allowed.
     confidence
-        With which the bound is true, in (0, 1).
+        Probability in (0, 1) that the bound is true.
     steps
-        Number s of neighbours that lie between a canary in and out: 2, if it is replaced and
-        epsilon is for somebody more or less. An (epsilon, delta) of one step is a
-        (s epsilon, delta sum e^(j epsilon), j < s) of all of them.
+        Number s of neighbouring data sets from a canary in to out: 2, if it is replaced and epsilon
+        is for adding or removing one person. An (epsilon, delta) of one step is a (s epsilon, delta
+        sum e^(j epsilon), j < s) of all of them.
 
     Raises
     ------

@@ -19,8 +19,8 @@ _Floats = NDArray[np.float64]
 def bound_first_moment(design: _Floats, moments: LabelMoments, penalty: float) -> dict[str, float]:
     """Bounds on E||theta~ - theta*||, the model sensitivity, from a design (m, d) and its labels.
 
-    `corollary1`: sum E|delta_x| ||x|| / (2 m lambda); of hard labels E|delta_x| is the flip
-    probability. `corollary1_paper`: the paper's 1 / (m lambda), true and twice too loose.
+    `corollary1`: sum E|delta_x| ||x|| / (2 m lambda); for hard labels E|delta_x| is the flip
+    probability. `corollary1_paper`: the paper's 1 / (m lambda), valid, but loose by a factor of 2.
     `corollary1_literal`: the same with the lambda of its equation (1), m times ours, for which it
     is false.
     """

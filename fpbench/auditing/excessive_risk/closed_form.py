@@ -1,12 +1,12 @@
-"""Logistic students of noisy labels as a normal distribution: their risks without drawing any.
+"""Risks of logistic students of noisy labels in closed form, by a normal approximation.
 
-Labels of different people are noisy independently, and many of them make a student. So its
-parameters are nearly normal, N(mu, C), and only mu and C are unknown:
+The noise of different people's labels is independent, and a student learns from many of them. So
+its parameters are nearly normal, N(mu, C), and only mu and C are unknown:
 
 - The gradient of the objective is 0 at every student, so its mean is 0, too:
   mean_x (E[f(x)] - E[y]) x + 2 lambda mu = 0, E[f] the mean of the logistic function under the
   normal distribution of x'theta.
-- To first order, a student answers to its labels as C = H^-1 (sum Var[y] x x' / m^2) H^-1 says,
+- To first order, a student depends on its labels linearly: C = H^-1 (sum Var[y] x x' / m^2) H^-1,
   H = mean E[f (1 - f)] x x' + 2 lambda I.
 
 Both hold together at a fixed point. With E[f] = f(x'mu) it would be the usual linearisation (the
@@ -31,7 +31,7 @@ _NODES = 21
 """Of Gauss-Hermite quadrature: exact to 6 digits for the logistic loss at deviations up to 5."""
 _STEPS = 60
 _WIDEST = 1.5
-"""Greatest ratio of the answer's variance to the linearisation's; beyond it, trust neither."""
+"""Greatest ratio of the result's variance to the linearisation's; beyond it, trust neither."""
 
 
 @dataclass(frozen=True, eq=False)

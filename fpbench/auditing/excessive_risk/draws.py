@@ -37,7 +37,7 @@ class People:
     rows: NDArray[np.intp]
     """(n,) row numbers in the sample they come from."""
     design: _Floats | None = None
-    """(n, d) design matrix of students; None if the model does not tell."""
+    """(n, d) design matrix of students; None if the model does not expose it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class RiskSums:
 
     @property
     def risk_error(self) -> _Floats:
-        """(n,) their standard errors; NaN of a single unit."""
+        """(n,) their standard errors; NaN for a single unit."""
         units = len(self.group_risks)
         if units < 2:
             return np.full(len(self.base), np.nan)
@@ -119,14 +119,14 @@ class RiskSums:
 
 
 def estimate_error(units: NDArray[Any]) -> Any:
-    """Standard error of the mean over the first axis; NaN of a single unit."""
+    """Standard error of the mean over the first axis; NaN for a single unit."""
     if len(units) < 2:
         return np.full(units.shape[1:], np.nan)[()]
     return np.std(units, axis=0, ddof=1) / np.sqrt(len(units))
 
 
 def average_pairs(values: NDArray[Any]) -> _Floats:
-    """Means of the first and the second half of an array, one by one."""
+    """Elementwise means of the first and the second half of an array."""
     half = len(values) // 2
     return np.asarray((values[:half].astype(np.float64) + values[half:]) / 2)
 
@@ -187,7 +187,7 @@ def _measure_gradients(
         answered = weights.sum(axis=1, keepdims=True)
         shares = np.divide(weights, answered, out=np.zeros_like(weights), where=answered > 0)
     gradients = (residuals * shares) @ design + 2 * penalty * star
-    with np.errstate(divide="ignore", invalid="ignore"):  # without a penalty nothing is known
+    with np.errstate(divide="ignore", invalid="ignore"):  # without a penalty there is no bound
         return np.asarray(np.linalg.norm(gradients, axis=1) / (2 * penalty))
 
 

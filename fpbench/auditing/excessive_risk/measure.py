@@ -1,4 +1,4 @@
-"""The excessive risk of private models: what privacy costs whom, in expected loss."""
+"""The excessive risk of private models: the cost of privacy for each person, in expected loss."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def excessive_risk(
     ----------
     model
         Has `predict_proba(features, rng, sensitive)` and a `baseline` that has it too
-        (`fpbench.auditing.PrivateModel`). Of a student that learnt from noisy votes
-        (`fpbench.auditing.VotedModel`) all repetitions are trained at once; one with `redraw` is
-        redrawn; of any other there is one draw, and no standard error.
+        (`fpbench.auditing.PrivateModel`). A student that learnt from noisy votes
+        (`fpbench.auditing.VotedModel`) is trained R times at once; a model with `redraw` is
+        redrawn; any other is the only draw, without a standard error.
     train
         The people it was trained on, in the order of the training: features, labels, groups.
     test
@@ -62,7 +62,7 @@ def excessive_risk(
         approximates the parameters by a normal distribution; its errors are differences from the
         delta method. It is refused where the approximation is poor.
     antithetic
-        Draw noise in pairs, Z and -Z: less error of what is nearly linear in it. For votes only.
+        Draw noise in pairs, Z and -Z: less error in what is nearly linear in it. For votes only.
     rng
         A generator, or a seed.
 

@@ -26,7 +26,7 @@ class RiskReport:
     noise. Only the model itself has a guarantee, and this report is no part of it.
 
     Risk is expected loss less the loss by the baseline. Errors are standard errors; in closed form,
-    differences from the delta method. Unknown values are NaN: norms if the learner does not tell
+    differences to the delta method. Unknown values are NaN: norms if the learner does not expose
     the inputs of its students, and the error of a single draw. `on` is `train` (what the model
     learnt from: for votes the public people and their clean majority votes, which are the labels of
     the private objective without noise; else the training people and their labels) or `test` (the
@@ -36,7 +36,7 @@ class RiskReport:
     ----------
     overall
         A row for each `on`: `people`, `risk` and its standard error `risk_error`, `risk_gap`
-        (greatest less least group risk) and `risk_gap_error`, `loss` and `baseline_loss`,
+        (greatest minus least group risk) and `risk_gap_error`, `loss` and `baseline_loss`,
         `accuracy` (expected) and `baseline_accuracy`, `risk_bound` (Theorem 3, mean) and
         `risk_bound_holds` (for everybody: 1 or 0), and Spearman's `rank_...` correlations of
         people's input norm, gradient norm, closeness to the boundary, flip probability and
@@ -97,11 +97,11 @@ class EvaluationRisks:
     units: _Floats
     """(units, K) group risks of independent units; (0, K) if none was drawn."""
     lengths: _Floats
-    """(n,) norms of what students take."""
+    """(n,) norms of the students' inputs."""
     gradients: _Floats
     """(n,) norms of gradients at theta*."""
     bound: _Floats
-    """(n,) Theorem 3's."""
+    """(n,) bounds of Theorem 3."""
     flips: _Floats
     flips_drawn: _Floats
 
@@ -128,12 +128,12 @@ class EvaluationRisks:
         return self.having(risk_error=np.abs(errors), units=np.stack([risks, -risks]))
 
     def having(self, **values: _Floats) -> EvaluationRisks:
-        """The same with these values."""
+        """The same risks with some fields replaced."""
         return replace(self, **values)  # type: ignore[arg-type]
 
     @property
     def members(self) -> NDArray[np.intp]:
-        """(K,) of the groups."""
+        """(K,) numbers of people of the groups."""
         return np.bincount(self.people.sensitive)
 
     def table(self, groups: tuple[str, ...]) -> DataFrame:

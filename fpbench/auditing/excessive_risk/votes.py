@@ -188,9 +188,8 @@ def _flip_measures(
 def _deviation(flips: _Floats, drawn: _Floats, repetitions: int, antithetic: bool) -> float:
     """The greatest deviation of drawn flips, as the normal quantile of its binomial tail.
 
-    Of two antithetic draws at most one flips a vote: half as many trials of twice the probability.
-    Exact tails distinguish one rare flip, which is many standard errors off, from what cannot be
-    chance.
+    At most one of two antithetic draws flips a vote: half as many trials of twice the probability.
+    Exact tails do not mistake one rare flip, many standard errors off, for a real deviation.
     """
     from scipy.special import bdtr, bdtrc, ndtri
 

@@ -1,11 +1,11 @@
-"""Complementary suppression: further cells are left out, so that none follows by subtraction.
+"""Complementary suppression: more cells are left out, so that no suppressed one is a difference.
 
 Numbers of people in a slice are sums of those in the slices that cut it further, and of those with
-either label. Where a suppressed number is left alone in such a sum, those go too that can change
-together with it (`GroupSwaps`), or a neighbour in the sum. Whatever else follows for whoever knows
-the people is found, and hidden, by changes of people (`hidden_changes`); at last, what need not be
-suppressed is published again. Ranges may still follow, and what is 0 in a published slice is 0 in
-all that cut it further.
+either label. Where a suppressed number is the only unknown of such a sum, the numbers that can
+change together with it (`GroupSwaps`) are suppressed too, or a neighbour in the sum. What else
+follows for a reader who knows the people is found, and hidden, by changes of people
+(`hidden_changes`). Finally, what need not be suppressed is published again. Ranges may still
+follow, and what is 0 in a published slice is 0 in all slices that cut it further.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def find_complements(blocks: ExactBlocks, primary: Mask, least: int, people: Cod
     primary
         (B,) which are suppressed.
     least
-        Fewer people than this of a slice who are in none of the blocks that cut it further, for
-        they lack a value, must not be counted either.
+        The people of a slice who lack a value, and so are in no block that cuts it further, must
+        not be counted either if they are fewer than this.
     people
         (n, columns + 2) codes of the columns, label and prediction of each.
     """
@@ -61,7 +61,7 @@ def find_complements(blocks: ExactBlocks, primary: Mask, least: int, people: Cod
     covered |= sums.phantom & (sums.total < least)
     secret = covered.copy()
     has = places >= 0
-    # What goes with a number: a rate tells of both predictions.
+    # What is suppressed with a number: a rate gives away both predictions.
     partner = np.arange(len(sums.total))
     both = places[has.all(axis=1)]
     partner[both] = both[:, ::-1]
@@ -102,13 +102,13 @@ def find_complements(blocks: ExactBlocks, primary: Mask, least: int, people: Cod
 
 
 _AGAIN = 300
-"""Blocks, the largest, of which it is found out whether they may be published after all."""
+"""Number of blocks, the largest, that are checked for whether they may be published after all."""
 
 
 def _find_needless(
     bases: Sequence[Basis], places: NDArray[np.intp], hidden: Mask, complements: Mask
 ) -> Mask:
-    """(B,) complements that can be published, one after the other, and nothing hidden follows.
+    """(B,) complements that can be published again without giving away anything hidden.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def _find_needless(
     hidden
         (A,) numbers that must not follow.
     complements
-        (B,) blocks that are suppressed for others' sake.
+        (B,) blocks that are suppressed as complements of others.
     """
     has = (places >= 0) & np.append(hidden, False)[places]
     size = np.abs(bases[0].members).sum(axis=1) + np.abs(bases[1].members).sum(axis=1)
@@ -155,7 +155,7 @@ _STEPS = 8
 
 @dataclass(frozen=True)
 class Search:
-    """Looks for numbers that follow from public ones, and for those that are to go with them."""
+    """Finds suppressed numbers that follow from public ones, and complements that hide them."""
 
     sums: Sums
 
@@ -171,21 +171,21 @@ class Search:
 
     @cached_property
     def swaps(self) -> GroupSwaps:
-        """Changes of numbers that no sum tells."""
+        """Changes of numbers that keep all sums."""
         return GroupSwaps(self.sums)
 
     @cached_property
     def price(self) -> Floats:
-        """(A,) what it costs to lose a number, besides others that must go with it."""
+        """(A,) cost of suppressing a number, without that of its complements."""
         whole = np.bincount(self.entries.col[self.entries.data < 0], minlength=len(self.sums.total))
         return np.asarray(1 + _DEAR * (whole > 0))
 
     def find_recovered(
         self, public: Mask, covered: Mask
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The first covered numbers that are left alone in a sum, and these sums.
+        """The first covered numbers that are the only unknown of a sum, and these sums.
 
-        Sums are of public numbers, and of those that were left alone before.
+        Known are public numbers, and those recovered before.
         """
         known = public.copy()
         rows, atoms = self.entries.row, self.entries.col
@@ -200,16 +200,16 @@ class Search:
             known[alone] = True
 
     def find_losses(self, public: Mask) -> Floats:
-        """(A,) what it costs to lose each number: from 1 to 2, by its people, if it is public."""
+        """(A,) cost of suppressing each number: from 1 to 2, by its people, if it is public."""
         losses = 1 + self.sums.total / self.sums.total.max(initial=1)
         return np.where(public & (self.sums.total > 0), losses, 0.0)
 
     def _find_costs(self, public: Mask) -> Floats:
-        """(A,) about how many more public numbers must go when one goes.
+        """(A,) about how many more public numbers must be suppressed when one is.
 
-        A sum that lacks only that one number would give it back, so that another of its members
-        has to go, and so on, until a sum is reached that lacks one already: lengths of shortest
-        paths, by relaxation.
+        A sum in which only that number is unknown would give it back, so another of its members
+        must be suppressed, and so on, until a sum is reached that has another unknown: lengths of
+        shortest paths, by relaxation.
         """
         free = public & (self.sums.total > 0)
         own = free[self.entries.col]
@@ -232,7 +232,7 @@ class Search:
         public: Mask,
         partner: NDArray[np.intp],
     ) -> Codes:
-        """Public numbers that hide these: of the cheapest swap each, or else one of a sum.
+        """Public numbers that hide `atoms`: of the cheapest swap of each, or else one of a sum.
 
         That is the sum that the number follows from, or else one with its neighbours.
         """
@@ -292,7 +292,7 @@ class Search:
 def _list_entries(
     matrix: csr_array | csc_array, lines: Sequence[int] | NDArray[np.integer[Any]]
 ) -> NDArray[np.intp]:
-    """Where some rows of a matrix by rows, or columns of one by columns, are not 0."""
+    """Column indices of entries in some rows of a CSR matrix; of a CSC matrix, the reverse."""
     ends = matrix.indptr
     parts = [matrix.indices[ends[line] : ends[line + 1]] for line in lines]
     return np.concatenate(parts) if parts else np.zeros(0, np.intp)

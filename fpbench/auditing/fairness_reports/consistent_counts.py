@@ -35,7 +35,7 @@ _GAP = 0.1
 _SHARES = (0.02, 0.1, 0.3, 1.0)
 """How near to equal shares in all slices numbers are taken, until whole ones are found."""
 _CUTS = 60
-"""Times that larger slices are rounded anew, for the sake of smaller ones."""
+"""Most times that larger slices are rounded again because smaller ones became infeasible."""
 _SECONDS = 120.0
 """Limit of the search for whole numbers."""
 
@@ -55,7 +55,7 @@ def make_consistent(sums: Sums, answers: Floats) -> Floats:
 
 
 def _project(sums: Sums, answers: Floats) -> Floats:
-    """(A + others, K) the nearest numbers of at least 0 that keep all sums, about."""
+    """(A + others, K) about the nearest nonnegative numbers that keep all sums."""
     m, k = sums.matrix, answers.shape[1]
     weight = np.full(len(sums.total), _UNMEASURED)
     weight[: len(answers)] = 1
@@ -83,9 +83,10 @@ def _project(sums: Sums, answers: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class _Levels:
-    """The sums of numbers of which those that are always equal count once.
+    """The sums, with numbers that are always equal merged.
 
-    A number and its only part are equal: of slices by a column, and by one that tells it.
+    A number and its only part are equal: those of slices by a column, and by one that determines
+    it.
     """
 
     matrix: csr_array
@@ -152,10 +153,10 @@ def _round(sums: Sums, near: Floats) -> Floats:
 
 
 def _round_group(levels: _Levels, target: Floats, most: Floats, deadline: float) -> Floats | None:
-    """Whole numbers of one group; None if none are found, or in no time.
+    """Whole numbers of one group; None if none are found in time.
 
-    Where numbers of larger slices leave none for smaller ones, multipliers of the sums tell what
-    is wrong with the larger ones (Benders): a further condition, with which they are found anew.
+    Where numbers of larger slices leave none for smaller ones, dual multipliers of the sums give
+    the larger ones a further constraint (a Benders cut), with which they are solved again.
     """
     many, distinct = len(levels.place), len(levels.level)
     near, limit = np.zeros(distinct), np.zeros(distinct)
@@ -174,7 +175,7 @@ def _round_group(levels: _Levels, target: Floats, most: Floats, deadline: float)
         cuts += 1
         if not new or cuts > _CUTS or time.perf_counter() > deadline:
             return None
-        # What is there already stays where it may, so that few smaller slices change.
+        # Numbers found before are kept where possible, so that few smaller slices change.
         program = replace(
             program.add(new), near=np.where(levels.level < steps[at - 1], numbers, near)
         )
@@ -188,7 +189,7 @@ def _round_group(levels: _Levels, target: Floats, most: Floats, deadline: float)
 
 
 class _Part(NamedTuple):
-    """Rows of a program, and its numbers of one level, that have nothing to do with others."""
+    """An independent part of a program: some of its rows, and of its numbers of one level."""
 
     rows: NDArray[np.intp]
     atoms: NDArray[np.intp]
@@ -205,7 +206,7 @@ class _Program:
     most: Floats
 
     def add(self, cuts: list[tuple[csr_array, float]]) -> _Program:
-        """The same with further rows and what they are at most."""
+        """The program with further rows and their upper bounds."""
         rows = vstack([self.matrix, *(row for row, _ in cuts)], format="csr")
         high = np.append(self.high, [most for _, most in cuts])
         low = np.append(self.low, np.full(len(cuts), -np.inf))
@@ -214,7 +215,7 @@ class _Program:
     def find_ends(
         self, rows: NDArray[np.intp], level: Codes, now: int
     ) -> tuple[csr_array, Floats, Floats]:
-        """Rows without later numbers, and their ends: those may be anything from 0 to the most."""
+        """Rows without later numbers, with bounds that allow these any value from 0 to `most`."""
         matrix = self.matrix[rows]
         later = csr_array(matrix * (level > now))
         both, either = later @ self.most, abs(later) @ self.most
@@ -224,9 +225,9 @@ class _Program:
     def solve(
         self, numbers: Floats, level: Codes, now: int, done: dict[int, bytes], deadline: float
     ) -> list[_Part]:
-        """Find the numbers of one level; returns the parts for which there are none.
+        """Find the numbers of one level in place; returns the parts that are infeasible.
 
-        Parts whose conditions are those for which they were `done` keep their numbers.
+        Parts whose constraints are the same as in `done` keep their numbers.
         """
         atoms, failed = np.flatnonzero(level == now), []
         every = np.arange(self.matrix.shape[0])
@@ -268,10 +269,10 @@ class _Program:
         return failed
 
     def cut(self, numbers: Floats, level: Codes, part: _Part) -> tuple[csr_array, float] | None:
-        """A row and what it is at most, which numbers of earlier levels break; None if none.
+        """A Benders cut, a row and its upper bound, that earlier levels violate; None if none is.
 
-        For any multipliers y of rows low <= A x + K z <= high: y K z is at most what y A x is at
-        least below the greatest that y may allow.
+        For any multipliers y of rows low <= A x + K z <= high, y K z is at most the greatest y (A x
+        + K z) that the bounds allow less the least y A x.
         """
         now = int(level[part.atoms[0]])
         early, low, high = self.find_ends(part.rows, level, now)
@@ -308,7 +309,7 @@ class _Program:
 
 
 def _solve(near: Floats, most: Floats, sums: LinearConstraint, deadline: float) -> Floats | None:
-    """Whole numbers from 0 to the most of each, beside some, that keep sums; None without any."""
+    """Whole numbers from 0 to `most`, next to `near`, that keep sums; None if there are none."""
     seconds = deadline - time.perf_counter()
     if seconds <= 0:
         return None

@@ -64,7 +64,7 @@ class Counts:
         )  # fmt: skip
 
     def publish(self, blocks: ExactBlocks, sigma: Floats, scale: Floats) -> ReportRows:
-        """The rows of the blocks with these numbers, and (A,) laws of their noise."""
+        """The rows of the blocks with these numbers, and (A,) distributions of their noise."""
         k = len(blocks.groups)
         people = np.concatenate([self.people, np.zeros((1, k))])  # the last, where there is none
         rejected, selected = people[self.place[:, 0]], people[self.place[:, 1]]
@@ -91,7 +91,7 @@ def round_at_random(rows: ReportRows, base: int, rng: np.random.Generator) -> Re
 
 @dataclass(frozen=True, eq=False)
 class NoisyCounts:
-    """Numbers with noise, all of them together private for one changed group."""
+    """Noisy numbers, together differentially private for a change of one person's group."""
 
     blocks: ExactBlocks
     """What is published."""
@@ -101,7 +101,7 @@ class NoisyCounts:
     """(A, K) noisy ones."""
     sigma: Floats
     scale: Floats
-    """(A,) law of the noise."""
+    """(A,) distribution of the noise."""
     record: dict[str, Any]
     """What was done, for `ReportRows.defences`."""
 

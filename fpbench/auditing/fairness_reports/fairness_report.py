@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from pandas import Categorical, DataFrame
 
 _MOST_ROWS = 20
-"""That a notebook shows."""
+"""Most rows that a notebook shows."""
 _MOST_BYTES = 2**28
-"""Of the file of a report, which may be a stranger's."""
+"""Largest file of a report that is read: it may come from a stranger."""
 
 
 class DefenceOptions(TypedDict, total=False):
@@ -146,10 +146,10 @@ class FairnessReport(ReportRows):
         groups
             (n,) names of the groups; their order is that of a pandas categorical, or sorted.
         by
-            Columns that slices are cut by. Those of one value, and those of which no value has
-            `min_cell` people, are left out: `left_out` says so, and the printed report.
+            Columns that slices are cut by. Those with one value, or without a value of `min_cell`
+            people, are left out, as `left_out` and the printed report say.
         order
-            Slices cross up to so many columns; everybody together is a slice of order 0.
+            Most columns that a slice crosses; everybody together is a slice of order 0.
         bins
             Number of equally large bins of numbers, or, by column, that or the edges between bins.
         labels
@@ -163,7 +163,7 @@ class FairnessReport(ReportRows):
         tables
             Columns of `by` that are crossed, of each table, where not all up to `order` are.
         min_cell
-            As of `protect`.
+            As in `protect`.
         **defences
             Further parameters of `protect`.
 
@@ -229,7 +229,7 @@ class FairnessReport(ReportRows):
         consistent: bool = False,
         rng: np.random.Generator | int | None = None,
     ) -> FairnessReport:
-        """The report with defences, each made of what it publishes; an exact report allows all.
+        """The report with defences, as far as it publishes what they need; an exact one does.
 
         They are applied in the order of the parameters, and recorded in `defences`.
 
@@ -244,20 +244,22 @@ class FairnessReport(ReportRows):
         metrics
             The metrics that are kept.
         bins
-            By column, how many of its bins of numbers are made by merging, or which of their edges
-            stay. Merged slices of which a part is not published are left out.
+            By column, the number of bins after merging, or the edges that stay. Merged slices with
+            a part that is not published are left out.
         min_cell
-            A rate or number is published for slices where it is taken over at least so many
+            A rate or number is published for slices where it is taken over at least this many
             people, of all groups together.
         min_group
-            And of each group; else the value is suppressed, which tells that a group is smaller.
+            The same for each group; else the value is suppressed, which reveals that a group is
+            smaller.
         complementary
             Whether further cells are suppressed, so that no suppressed one is a sum or difference
-            of published ones for whoever knows the people. It is not told then why a cell is.
+            of published ones to a reader who knows the people. The reason of a suppression is then
+            hidden.
         sizes
-            Whether the people that values are taken over are published.
+            Whether to publish n, the number of people that a value is taken over.
         decimals
-            Rates are rounded to so many.
+            Decimals that rates are rounded to.
         round_to
             Numbers of people, those behind rates too, are rounded at random to a multiple of this:
             up with a probability that keeps the mean, as statistical offices do with 5.
@@ -291,7 +293,7 @@ class FairnessReport(ReportRows):
         return cls(**{own.name: getattr(rows, own.name) for own in fields(rows)})
 
     def __str__(self) -> str:
-        """What it is about, and how much of it is told."""
+        """A sentence: metrics, groups, slices, defences, and what is left out."""
         slices = ", ".join(column.name for column in self.columns) or "nothing"
         kinds = {
             "rounded": (self.within > 0).any() or self.round_to,
@@ -371,10 +373,10 @@ class FairnessReport(ReportRows):
         groups: Sequence[str] | None = None,
         decimals: int | None = None,
     ) -> FairnessReport:
-        """What frames of fairlearn publish: rates by group, sliced by their control features.
+        """The report in frames of fairlearn: rates by group, sliced by their control features.
 
-        Of a selection rate, `count` is the size, where the frame has it; other rates have no sizes,
-        but those that they leave.
+        `count`, if the frame has it, is the size of a selection rate's group; sizes of other rates
+        are unknown, and limited by the rates alone.
 
         Parameters
         ----------
@@ -385,7 +387,7 @@ class FairnessReport(ReportRows):
             default all by their names, which are those of the field: `selection_rate`, `TPR`,
             `recall_score`, `false_negative_rate`, ...; and `count`.
         groups, decimals
-            As of `from_frame`.
+            As in `from_frame`.
 
         Raises
         ------
@@ -439,7 +441,7 @@ class FairnessReport(ReportRows):
         return report.with_rules(own_rules) if shown else report
 
     def with_rules(self, rules: Rules | RuleBased) -> FairnessReport:
-        """The same report, with the model whose rules its slices are, as after reading a file.
+        """The same report with the rules that its slices are; for a report read from a file.
 
         Raises
         ------
@@ -459,14 +461,14 @@ class FairnessReport(ReportRows):
     def with_people(
         self, X: DataFrame, predictions: ArrayLike, labels: ArrayLike | None = None
     ) -> FairnessReport:
-        """The same report with the people whom it is about, as after reading a file.
+        """The same report with the people whom it is about; for a report read from a file.
 
-        `protect` needs them for complementary suppression. They are in no file of the report.
+        `protect` needs them for complementary suppression. No file of the report holds them.
 
         Parameters
         ----------
         X, predictions, labels
-            As of `facts`.
+            As in `facts`.
 
         Raises
         ------
@@ -560,12 +562,12 @@ class FairnessReport(ReportRows):
         return cls._of(from_parquet_bytes(_read(file, "Parquet"), file, groups, decimals))
 
     def to_html(self, file: str | Path | None = None, *, title: str = "Fairness report") -> str:
-        """One page to be read, which needs no other file: a table for each crossing of columns.
+        """The report as a standalone HTML page, with a table for each crossing of columns.
 
         Parameters
         ----------
         file
-            Where to, beside being returned.
+            File to write the page to, which is returned in any case.
         title
             Of the page.
         """
@@ -575,7 +577,7 @@ class FairnessReport(ReportRows):
         return page
 
     def facts(self, X: DataFrame, predictions: ArrayLike, labels: ArrayLike | None = None) -> Facts:
-        """What the report tells whoever knows everybody's columns and predictions.
+        """The facts of the report for a reader who knows everybody's columns and predictions.
 
         Parameters
         ----------

@@ -1,11 +1,11 @@
-"""Changes of numbers of people that no sum tells: two groups change places between slices.
+"""Changes of numbers of people that keep all sums: two groups change places between slices.
 
 Of slices by r columns, take two values of each column. If people of a group are one more in the
 slices with an even number of second values, and one fewer in the others, all larger slices keep
 their numbers. Those that cut them further by one column change with them, in one value of that
 column. So none of these numbers follows from others, if all of them are suppressed.
 
-A column that tells the values of another (education: years of it) changes with it, as one column.
+A column that determines another (education: its years) changes with it, as one column.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fpbench.auditing.fairness_reports.sums_of_counts import Sums
 from fpbench.claims.set_counts import Floats, Mask
 
 _MOST = 10**6
-"""Combinations of values that are looked at, at most."""
+"""Most combinations of values that are tried."""
 _STARTS = 8
 """Places from which a change is looked for, where columns that change too leave several."""
 
@@ -50,7 +50,7 @@ class _View(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupSwaps:
-    """Looks for such changes of numbers."""
+    """Finds the cheapest such change of a number."""
 
     sums: Sums
     _views: dict[tuple[tuple[_Columns, ...], int], list[_View] | None] = field(
@@ -59,9 +59,9 @@ class GroupSwaps:
 
     @cached_property
     def _tables(self) -> dict[tuple[_Columns, int], NDArray[np.intp] | None]:
-        """By columns and prediction, the number of each combination of values.
+        """By columns and prediction, the index of the number of each combination of values.
 
-        That is the number of all numbers where there is none; None of too many combinations.
+        The index is A where there is no number; a table of too many combinations is None.
         """
         keys, many = self.sums.keys, len(self.sums.total)
         sizes = keys.max(axis=0, initial=0) + 1
@@ -83,7 +83,7 @@ class GroupSwaps:
 
     @cached_property
     def _told(self) -> dict[tuple[int, int], Codes]:
-        """By two columns, the value of the second that the first tells; only where it does."""
+        """By two columns, the first of which determines the second: the second's value."""
         keys = self.sums.keys[:, :-1]
         keys = keys[self.sums.total[: len(keys)] > 0]
         told = {}

@@ -1,9 +1,9 @@
 """Changes of people's groups that change no published number: what they change cannot be recovered.
 
-Whoever knows everybody's columns knows which kinds of people are counted in which numbers. A number
-follows from published ones if it is a combination of them, kind by kind: if whatever changes it
-changes a published one, too. So a change is looked for that no published number tells, and in which
-all suppressed ones have a part. As long as there is none, published numbers are given up.
+A reader who knows everybody's columns knows which kinds of people each number counts. A number
+follows from published ones if it is a linear combination of them, that is, if every change of it
+changes a published one, too. So the search is for a change that alters all suppressed numbers and
+no published one. As long as there is none, further numbers are suppressed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST = 12_000
 _NONE = 1e-6
 """What is less than this is 0 but for rounding, which is below 1e-10."""
 _UNLIKE = 1e-3
-"""By which share equal rows and costs are told apart, lest rounding choose among them."""
+"""Relative perturbation of equal rows and costs, so that rounding does not choose among them."""
 
 
 def find_members(sums: Sums, people: Codes) -> csr_array:
@@ -72,8 +72,8 @@ class Basis:
         if len(own) > _MOST:
             raise InputError(
                 f"complementary: {len(own):,} numbers of people with one prediction would be "
-                f"published, and of {_MOST:,} at most it can be told what follows from them: cross "
-                "fewer columns"
+                f"published, and what follows can be found from at most {_MOST:,}: cross fewer "
+                "columns"
             )
         self.members = members
         self._rng = np.random.default_rng(20260106)
@@ -121,10 +121,10 @@ class Basis:
         return change
 
     def _choose(self, numbers: Codes, costs: Floats) -> list[int]:
-        """Of the basis, some that are to change, so that numbers do that are combinations of it.
+        """Members of the basis that must change for all `numbers`, combinations of it, to change.
 
-        If one changes and the rest of the basis does not, all combinations with it change, and no
-        others. So of each number one that it needs is chosen, for the fewest others to go.
+        If one alone changes, all combinations with it change, and no others. So for each number one
+        of its members is chosen, such that the fewest others are suppressed.
         """
         own = (self._rows @ self.members[numbers].T).toarray()
         parts = np.abs(self._solve(own).T)
@@ -177,7 +177,7 @@ class Freedom:
         self._numbers, self._changes, self._lengths = numbers[ever], changes[ever], lengths[ever]
 
     def find_told(self, number: int) -> Codes:
-        """Numbers that follow if one is published, this included; none if it is already."""
+        """Numbers that follow if one is published, itself included; none if it follows already."""
         if number not in self._numbers:
             return np.zeros(0, np.int64)
         change = self._changes[self._numbers == number][0]

@@ -1,4 +1,4 @@
-"""Reports read from frames in long form; whatever is wrong is told with its row and column."""
+"""Reports read from frames in long form; errors name the row and the column."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _LISTED = 20
 _DIGITS = 15
 """Of rates, at most."""
 _OFTENER = 3
-"""How many times oftener a group stands in a report than its name mistyped."""
+"""How many times more rows a group has in a report than a misspelling of its name."""
 _HINTS = {
     "%": ": divide percentages by 100",
     ",": ": write a decimal point, and no separators",
     **dict.fromkeys("_' \u00a0\u202f\u2019", ": write digits without separators"),
 }
 LEAVE_INDEX = "leave it out (pandas writes such an index unless to_csv(index=False) is asked for)"
-"""The mend of a table with a column that numbers its rows."""
+"""Remedy for a table with a column that numbers its rows."""
 _GREATEST = 2.0**53
 """Of numbers of people, which floats hold exactly."""
 
@@ -162,7 +162,7 @@ def _check_spelling(report: ReportRows) -> None:
             row = int(np.flatnonzero(report.group == group)[0])
             raise InputError(
                 f"row {row}, column 'group': unknown group {report.groups[group]!r}; did you mean "
-                f"{near!r}? It stands only where {near!r} is missing; if both are groups, name all "
+                f"{near!r}? It occurs only where {near!r} is missing; if both are groups, name all "
                 "groups by `groups`"
             )
 
@@ -174,7 +174,7 @@ def _check_values(report: ReportRows) -> None:
     _complain(blank & (n >= 0) & ~(rates & (n == 0)), "value", n, "people, and no value")
     _complain(
         ~blank & rates & ((value < 0) | (value > 1)), "value", value,
-        "is no rate from 0 to 1; divide percentages by 100",
+        "is not a rate from 0 to 1; divide percentages by 100",
     )  # fmt: skip
     _complain(~blank & rates & (n == 0), "n", n, "people have a rate, which should be blank")
     _complain(
@@ -185,16 +185,16 @@ def _check_values(report: ReportRows) -> None:
     number = ~rates & ~noisy & ~blank
     _complain(
         number & ((value < 0) | (n >= 0) & (value - half > n)), "value", value,
-        "is no number of people from 0 to n",
+        "is not a number of people from 0 to n",
     )  # fmt: skip
     _complain(
         (report.below > 0) & ~report.suppressed, "below", report.below,
-        "is said of a row that is not suppressed: value and n must be blank there",
+        "is set in a row that is not suppressed: value and n must be blank there",
     )  # fmt: skip
 
 
 def _check_repeats(report: ReportRows, written: NDArray[Any]) -> None:
-    """Refuse two rows that tell the same, perhaps by two names of the metric, as `written`."""
+    """Refuse two rows of the same rate, whose metrics may be `written` by different names."""
     block, _ = report.blocks
     _, inverse, count = np.unique(
         block * len(report.groups) + report.group, return_inverse=True, return_counts=True
@@ -271,15 +271,15 @@ def _read_noise(frame: DataFrame) -> tuple[Floats, Floats]:
                 scale = 0.0
             if law not in ("laplace", "gaussian") or not 1e-9 <= scale <= _GREATEST:
                 raise InputError(
-                    f"row {row}, column 'noise': {text!r} is no law and scale, laplace 2.5 or "
-                    "gaussian 3"
+                    f"row {row}, column 'noise': {text!r} is not a law with its scale, as laplace "
+                    "2.5 or gaussian 3"
                 )
             laws[0 if law == "gaussian" else 1, row] = scale
     return laws[0], laws[1]
 
 
 def _read_metrics(frame: DataFrame) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """(R,) metrics by our names, and which values are 1 less them."""
+    """(R,) metrics by our names, and whether the value is 1 minus the metric."""
     texts = _read_texts(frame, "metric")
     of = {text: read_metric(text) for text in dict.fromkeys(texts.tolist())}
     for text, reading in of.items():

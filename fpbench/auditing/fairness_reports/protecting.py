@@ -73,7 +73,7 @@ def protect_rows(report: ReportRows, defences: Defences) -> ReportRows:
 
 
 def round_rates(rows: ReportRows, decimals: int) -> ReportRows:
-    """Rates rounded to so many decimals, which adds to how far they may be from the truth."""
+    """The rows, with rates rounded to `decimals`, which adds to their distance from the truth."""
     half = np.where(rows.is_rate, 0.5 * 10.0**-decimals, 0.0)
     value = np.where(rows.is_rate, np.round(rows.value, decimals), rows.value)
     return replace(rows, value=value, within=rows.within + half)
@@ -91,8 +91,8 @@ def _check_numbers(report: ReportRows, defences: Defences) -> None:
     for what in ("min_cell", "min_group"):
         if 0 < getattr(defences, what) < done.get(what, 0):
             raise InputError(
-                f"{what}: the report was made with {done[what]}; what was left out cannot be "
-                "published from it"
+                f"{what}: the report was made with {done[what]}, and lacks what was left out: "
+                "protect the exact report"
             )
     decimals, base = defences.decimals, defences.round_to
     if decimals is not None:
@@ -101,7 +101,7 @@ def _check_numbers(report: ReportRows, defences: Defences) -> None:
                 f"decimals must be a whole number from 0 to 15, not {show_value(decimals)}"
             )
         if not report.is_rate.any():
-            raise InputError("decimals (0 to 15) are of rates: selection-rate, ...")
+            raise InputError("decimals round rates, and the report has none: leave decimals out")
         if decimals > done.get("decimals", 15):
             raise InputError(
                 f"decimals: the report's rates were rounded to {done['decimals']} already"
@@ -130,7 +130,7 @@ def _check_noise(report: ReportRows, defences: Defences) -> None:
     if defences.noise is None:
         if defences.epsilon is not None or defences.delta is not None or defences.consistent:
             raise InputError(
-                'epsilon, delta and consistent are of noise: noise = "discrete-laplace", ...'
+                'epsilon, delta and consistent need noise: noise = "discrete-laplace", ...'
             )
     elif defences.round_to is not None:
         raise InputError("round_to must not be together with noise")
@@ -195,7 +195,7 @@ def _find_columns(columns: Iterable[str], names: Sequence[str], what: str) -> li
 
 
 def _drop_small_cells(rows: ReportRows, least: int) -> ReportRows:
-    """The rows of blocks that are taken over at least so many people."""
+    """The rows of blocks that are taken over at least this many people."""
     unknown = (rows.n < 0) & ~rows.suppressed | rows.is_rate & (rows.noisy | (rows.round_to > 0))
     if unknown.any():
         row = int(np.flatnonzero(unknown)[0])
@@ -213,7 +213,7 @@ def _drop_small_cells(rows: ReportRows, least: int) -> ReportRows:
 
 
 def _suppress_small_groups(rows: ReportRows, least: int) -> ReportRows:
-    """Blocks that have a group of fewer people are suppressed."""
+    """The rows, without the values of blocks that have a group of fewer people."""
     blocks = ExactBlocks.of(rows, "min_group")
     small = ~blocks.hidden & (blocks.base.min(axis=1) < least)
     return replace(blocks, below=np.where(small, least, blocks.below)).to_rows()
@@ -222,9 +222,9 @@ def _suppress_small_groups(rows: ReportRows, least: int) -> ReportRows:
 def _suppress_with_complements(
     rows: ReportRows, people: ReportedPeople | None, defences: Defences
 ) -> ReportRows:
-    """Small cells, those of small groups, and what they would follow from, are suppressed.
+    """The rows, without the values of small cells, cells of small groups, and complements.
 
-    Which of them a suppressed cell is, is not told.
+    The report does not say which of these a suppressed cell is.
     """
     min_cell, min_group = defences.min_cell, defences.min_group
     blocks = ExactBlocks.of(rows, "complementary")
@@ -232,11 +232,11 @@ def _suppress_with_complements(
     few = ~blocks.hidden & (blocks.base.min(axis=1) < min_group)
     before = max(rows.defences.get(what, 0) for what in ("min_cell", "min_group"))
     if not (min_cell or min_group or before or blocks.hidden.any()):
-        raise InputError("complementary cells are of suppressed ones: give min_cell or min_group")
+        raise InputError("complementary needs cells to suppress: give min_cell or min_group")
     if people is None:
         raise InputError(
-            "complementary: what follows from what depends on who is in which slice: give the "
-            "people by report.with_people(X, predictions, labels)"
+            "complementary needs to know who is in which slice: give the people by "
+            "report.with_people(X, predictions, labels)"
         )
     codes = people.code(rows.columns)
     every, place = _find_all_blocks(blocks, codes)
@@ -251,12 +251,12 @@ def _suppress_with_complements(
 def _find_all_blocks(blocks: ExactBlocks, people: Codes) -> tuple[ExactBlocks, Codes]:
     """All blocks of the same tables and metrics that have people, and the place of each block.
 
-    Their people are all taken to be of one group. The place is -1 of blocks of nobody.
+    All people count as one group. The place of a block without people is -1.
 
     Parameters
     ----------
     blocks
-        Some of a report.
+        Some blocks of a report.
     people
         (n, columns + 2) codes of the columns, label and prediction of each.
     """

@@ -40,7 +40,7 @@ def find_facts(
 def find_facts_and_rows(
     report: ReportRows, X: DataFrame, predictions: ArrayLike, labels: ArrayLike | None
 ) -> tuple[Facts, NDArray[np.intp]]:
-    """The facts, and (M,) a row of the report that each is from."""
+    """The facts, and (M,) the row of the report that each comes from."""
     check_people(X)
     n = len(X)
     predicted = check_bits(predictions, n, "predictions")
@@ -91,7 +91,7 @@ _LISTED = 20
 
 
 def _check_slice_values(report: ReportRows, place: int, codes: Codes, X: DataFrame) -> None:
-    """Refuse a value of a slice column that none of the people has, though somebody is counted."""
+    """Refuse a value of a slice column that none of the people has, but rows count people of."""
     column, own = report.columns[place], report.cells[:, place]
     held = np.append(np.isin(np.arange(len(column.values)), codes), True)  # uncut, at the end
     counts = np.where(report.is_rate, report.n != 0, report.value > 0)
@@ -192,7 +192,8 @@ class _Finder:
             )
         if not noisy:
             self._check_sums(rows, np.where(rate, keys + 1, keys), low, high, split)
-        # Those with prediction 1 of whom a rate tells, the others, and numbers of people.
+        # Behind a rate: people with prediction 1, and with 0; then metrics that are numbers of
+        # people.
         stated = [np.concatenate([part[rate], part[rate], part[number]]) for part in (rows, group)]
         keys = np.concatenate([keys[rate] + 1, keys[rate], keys[number]])
         # Both numbers behind a rate were rounded at random, so that n is not exact.
@@ -241,7 +242,7 @@ class _Finder:
             row = int(own[np.flatnonzero(bad[cell])[0]])
             raise InputError(
                 f"row {row}, column 'value': {report.metric[row]} for {report.describe_slice(row)}:"
-                f" groups of no sizes have these rates together, among {total[bad][0]} people of "
+                f" no sizes of groups give these rates together, among {total[bad][0]} people of "
                 f"whom {selected[bad][0]} have prediction 1; the report is about other people, or "
                 "rates are rounded: say so by `decimals` or a column 'within'"
             )
@@ -259,7 +260,7 @@ class _Finder:
         return np.where(people >= 0, 2 * people + self.predicted, -1)
 
     def add_remainders(self) -> None:
-        """Add what is left of cells when published cells that cut them further are taken away."""
+        """Add remainders: cells minus the published cells that cut them further."""
         exact = [table for table in self.tables if table.exact]
         outers = {(table.where, table.split): table for table in exact}
         self.published = self._size
@@ -274,10 +275,10 @@ class _Finder:
     def add_small_groups(
         self, where: _Where, rows: NDArray[np.intp], cells: Codes, people: Codes
     ) -> None:
-        """Add ranges of suppressed cells, of which some group has fewer than `below` people.
+        """Add ranges of suppressed cells, in which some group has fewer than `below` people.
 
-        Which group is small is known where all others have that many by what is published of
-        larger and smaller slices.
+        The small group is known where larger and smaller published slices show that all others have
+        that many.
         """
         report = self.report
         for prediction in np.unique(report.prediction[rows]):
@@ -318,7 +319,7 @@ class _Finder:
     def _bound(
         self, where: _Where, member: NDArray[np.intp], many_sets: int
     ) -> tuple[Floats, Floats]:
-        """Ends of the numbers in sets by the exact sets that hold them, and that they hold."""
+        """Bounds of the numbers in sets, from their exact supersets and subsets."""
         people = np.flatnonzero(member >= 0)
         mine = member[people]
         sizes = np.bincount(mine, minlength=many_sets)[:, None]
@@ -412,14 +413,14 @@ class _Finder:
             said = f"sums to {total[k]:g} over the groups" if rate[0] else f"is {n[wrong[0]]}"
             raise InputError(
                 f"row {row}, column 'n': {report.metric[row]} for {report.describe_slice(row)}: n "
-                f"{said}, and {there[k]} of these people are there; the report is about other "
+                f"{said}, but {there[k]} of these people are there; the report is about other "
                 "people, predictions, columns or bins"
             )
 
     def _check_sums(
         self, rows: NDArray[np.intp], keys: Codes, low: Floats, high: Floats, people: Codes
     ) -> None:
-        """Refuse numbers of all groups that are not those of the people with a prediction."""
+        """Refuse numbers whose sum over groups is not that of the people with the prediction."""
         report = self.report
         sets, first, which = np.unique(keys, return_index=True, return_inverse=True)
         place = locate(people, sets)
@@ -434,7 +435,7 @@ class _Finder:
                 told += f" to {most[k]:g}"
             raise InputError(
                 f"row {row}, column 'value': {report.metric[row]} for {report.describe_slice(row)} "
-                f"makes {told} people with prediction {sets[k] % 2} over the groups, and "
+                f"makes {told} people with prediction {sets[k] % 2} over the groups, but "
                 f"{there[k]} of these people have it there; the report is about other people or "
                 "predictions, or a value is wrong"
             )
@@ -471,7 +472,7 @@ class _Finder:
         self.tables.append(_Table(where, split, member, self._size, low, high, rows, sigma, scale))
 
     def _add_rest(self, outer: _Table, inner: _Table) -> None:
-        """Add what is left of the sets of one table without those of another that cuts them."""
+        """Add the sets of one table minus those of another table that cuts them further."""
         both = (outer.member >= 0) & (inner.member >= 0)
         left = (outer.member >= 0) & (inner.member < 0)
         parent = np.full(len(inner.low), -1)

@@ -79,7 +79,7 @@ class ReportRows:
         Columns that slices were to be cut by and are not, and why; of a report that is made of
         predictions, and in no file.
     people
-        Those whom it is about, where they are known; never written with the rows.
+        The people whom it is about, if known; never written with the rows.
     """
 
     columns: tuple[SliceColumn, ...]
@@ -119,7 +119,7 @@ class ReportRows:
 
     @cached_property
     def is_rate(self) -> Mask:
-        """(R,) whether a row is a rate, and no number of people."""
+        """(R,) whether a row is a rate, not a number of people."""
         return self.prediction < 0
 
     @cached_property
@@ -146,7 +146,7 @@ class ReportRows:
         return block, rows
 
     def take(self, which: NDArray[Any]) -> Self:
-        """These rows only: a mask or numbers of them; InputError if there are no such rows."""
+        """The report of some rows, by a mask or their numbers; InputError if a row is missing."""
         rows, n = to_array("which", which, "biu"), len(self.metric)
         mask = rows.dtype.kind == "b"
         if rows.ndim != 1 or (len(rows) != n if mask else np.any((rows < -n) | (rows >= n))):

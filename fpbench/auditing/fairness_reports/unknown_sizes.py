@@ -1,8 +1,8 @@
-"""How large groups can be whose rates are published without their sizes.
+"""Possible sizes of groups whose rates are published without sizes.
 
 A slice has N people, of whom X have prediction 1; both are known. A rate of x in n people is known
-up to rounding, and so only some n are possible: those for which a whole x gives the rate, and what
-is left of N and X can have the other rates.
+up to rounding, and so only some n are possible: those for which a whole x gives the rate, and the
+others, N - n and X - x, can have the other rates.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def find_sizes(
     count as one group with a rate between the least and the greatest of theirs.
 
     `people`, `selected`: (S,) people of each slice, and those with prediction 1. `low`, `high`: (S,
-    K) ends of the rates; 0 and 1 of a group of which nothing is published. `least`, `most`: (S, K)
+    K) ends of the rates; 0 and 1 for a group without a published rate. `least`, `most`: (S, K)
     ends of the sizes, as far as they are known. `slack`: (S, K) how far the number of people may be
     from a rate times their size.
     """

@@ -1,4 +1,4 @@
-"""What a published report is still good for: how near its rates are to the true ones."""
+"""Utility of a published report: how near its rates are to the true ones."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fpbench.base.errors import InputError, check_choice
 from fpbench.claims.set_counts import Floats
 
 _LEAST = 10
-"""People of a group that a slice has at least, so that the group's rate there counts."""
+"""Least number of a group's people in a slice for the group's rate there to count."""
 _APART = 0.1
-"""Rates of two groups that differ by more are a disparity."""
+"""Rates of two groups that differ by more than this are a disparity."""
 _RATES = {
     "selection-rate": ("selected", "rejected"),
     "true-positive-rate": ("true-positives", "false-negatives"),
@@ -29,9 +29,8 @@ _RATES = {
 class ReportUtility:
     """How near the rates that a report shows are to the true ones.
 
-    It is about all slices of the exact report, and in them about each group of at least 10 people
-    there. A group's rate that is not shown for a slice is taken for the group's rate among
-    everybody.
+    It covers all slices of the exact report, and in each slice the groups of at least 10 people. A
+    rate that is not shown for a slice is replaced by the group's rate among everybody.
 
     Attributes
     ----------
@@ -61,7 +60,7 @@ def measure_utility(report: ReportRows, exact: ReportRows) -> ReportUtility:
     report
         The report; a rate that it has no row of may follow from its numbers of people.
     exact
-        The same before all defences, with all tables that somebody wants.
+        The report of the same people before all defences, with all tables of interest.
 
     Raises
     ------
@@ -75,14 +74,14 @@ def measure_utility(report: ReportRows, exact: ReportRows) -> ReportUtility:
 
 
 def compare_rates(report: ReportRows, wanted: ReportRows) -> ReportUtility:
-    """The same beside a report that may have defences, and bins that the other report merged.
+    """How near a report's rates are to those of one that may have defences and finer bins.
 
     Parameters
     ----------
     report
         The report; its slices by bins that are not wanted count as not shown.
     wanted
-        What somebody would publish; its rates are taken for true.
+        The report to compare with; its rates are taken for true.
 
     Raises
     ------
@@ -128,7 +127,7 @@ def _check_columns(report: ReportRows, exact: ReportRows) -> None:
 
 
 def _align(report: ReportRows, wanted: ReportRows) -> NDArray[np.int64]:
-    """(R, C) cells of the report in the columns of the other; -2 where they are none of its."""
+    """(R, C) cells of the report as codes of the other's columns; -2 where it has no such value."""
     cells = np.full((len(report), len(wanted.columns)), -1)
     names = [column.name for column in wanted.columns]
     for place, column in enumerate(report.columns):

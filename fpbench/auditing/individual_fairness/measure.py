@@ -37,7 +37,7 @@ class SimilarityReport:
     Attributes
     ----------
     taus
-        (T,) how far similar people are apart at most.
+        (T,) greatest distance of similar people.
     predictions
         (n,) in {0, 1}.
     other
@@ -51,7 +51,7 @@ class SimilarityReport:
     free
         Features that may have any value.
     ranged
-        Numbers without a declared scale, which have the range of people's values.
+        Numbers without declared bounds, scaled by the range of people's values.
     """
 
     taus: NDArray[np.float64]
@@ -172,12 +172,13 @@ def individual_fairness(
     Raises
     ------
     InputError
-        If a tau, a free or a declared feature is none, a number is the same for everybody and
-        without bounds, a value is missing, or the rules do not predict what the model predicts.
+        If a tau is out of range, a free or declared feature does not exist, a number without bounds
+        is the same for everybody, a value is missing, or the rules do not predict what the model
+        predicts.
 
     Notes
     -----
-    A sensitive attribute that is no feature is free: people who differ in nothing else are similar.
+    A sensitive attribute that is not a feature is free: people who differ in it alone are similar.
     A model that takes the attribute to predict treats such people differently in pairs.
 
     References

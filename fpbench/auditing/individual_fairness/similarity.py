@@ -112,7 +112,7 @@ def scale_people(
                 "attribute that is no feature is free already"
             )
     domain = domain or Domain()
-    for name, categories in words.items():  # a category that nobody has is one all the same
+    for name, categories in words.items():  # categories that nobody has count, too
         words[name] = (
             *categories,
             *(w for w in domain.categories.get(name, ()) if w not in categories),
@@ -130,7 +130,7 @@ def scale_people(
 
 
 def to_frame_or_matrix(X: Any) -> Any:
-    """A data frame unchanged, or other input as a matrix; DataError if it is none."""
+    """A data frame unchanged, or other input as a matrix; DataError if it is neither."""
     if hasattr(X, "columns") and hasattr(X, "iloc"):
         return X
     if hasattr(X, "predict"):
@@ -232,7 +232,7 @@ def _read_features(
 
 
 def _sort_words(features: DataFrame) -> DataFrame:
-    """The people with columns of texts as categoricals; DataError if a text is missing."""
+    """The people, with texts turned into categoricals; DataError if a text is missing."""
     import pandas as pd
 
     texts = features.select_dtypes(include=["object", "string"])

@@ -33,7 +33,7 @@ def measure_nearest_region(
     label is nearer, not even by a rounding error.
 
     Ranzato, Urban, Zanella: Fairness-Aware Training of Decision Trees by Abstract Interpretation,
-    CIKM 2021, walk boxes down a tree one by one; here everybody's are walked at once.
+    CIKM 2021, propagate one person's box at a time; here those of all people at once.
     """
     if branches.encoding is None:  # columns have positions, not names
         matches = not placed.words and len(placed.numbers) == len(branches.columns)

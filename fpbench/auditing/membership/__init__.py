@@ -1,1 +1,1 @@
-"""Who can be told to have been in the training data: attacks on arrays of scores, and measures."""
+"""Membership inference: attacks on arrays of scores, and measures of their success."""

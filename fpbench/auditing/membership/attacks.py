@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 FEW_SHADOWS = 64
 """Below this number of shadow models one variance for everybody is better than one for each."""
 _CLIP = 1e-6
-"""Confidences are kept so far from 0 and 1: log-odds of 13.8. Trees and rounding give 0 and 1."""
+"""Confidences are clipped to this distance from 0 and 1, which trees and rounding give."""
 _LEAST_SPREAD = 0.1
 """Least standard deviation of a person, in units of everybody's."""
 _TINY = 1e-9
@@ -53,7 +53,7 @@ def compute_log_odds(confidence: ArrayLike) -> Floats:
     Parameters
     ----------
     confidence
-        Probabilities, of any shape; kept 1e-6 from 0 and 1.
+        Probabilities, of any shape; clipped to 1e-6 from 0 and 1.
     """
     kept = np.clip(to_floats("confidence", confidence), _CLIP, 1 - _CLIP)
     return np.asarray(np.log(kept) - np.log1p(-kept))
@@ -88,9 +88,9 @@ def score_lira(
     """Scores (n,) of the likelihood-ratio attack (LiRA).
 
     Online it is the log-likelihood ratio of the audited model's log-odds under two normal
-    distributions of a person: of shadow models with the person, and without. Offline it knows those
-    without only, and the score is the logarithm of the probability that such a model is less
-    confident.
+    distributions of a person: of shadow models with the person, and without. Offline it has shadow
+    models without the person only, and the score is the logarithm of the probability that such a
+    model is less confident.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def score_lira(
     shared_variance
         Whether all people have one variance, estimated from everybody's distances to their own
         mean; by default if there are fewer than 64 shadow models. Otherwise a person's standard
-        deviation is at least a tenth of everybody's: of a few equal scores it would be 0.
+        deviation is at least a tenth of everybody's: a few equal scores would give 0.
 
     Raises
     ------
@@ -114,8 +114,8 @@ def score_lira(
 
     Notes
     -----
-    The code of the paper shares the deviation of all scores of all people around one mean, in which
-    differences between people count; the text means that within people, as here.
+    The paper's code estimates the shared deviation around one mean of everybody, which includes
+    differences between people; its text means the deviation within people, as here.
 
     References
     ----------
@@ -165,18 +165,18 @@ def score_rmia(
     offline_factor
         a, in [0, 1].
     population
-        (n,) who is compared with; everybody by default.
+        (n,) true for people to compare with; everybody by default.
 
     Raises
     ------
     InputError
         If shapes do not agree, somebody is in no shadow model, or in all of them, a number is out
-        of range, or the population is nobody.
+        of range, or the population is empty.
 
     Notes
     -----
     The score grows with the person's ratio, so that it orders people as the ratio does. The
-    population and gamma calibrate it, and change no ROC curve but by ties: a gamma above 1 makes
+    population and gamma calibrate it, and change the ROC curve only by ties: a gamma above 1 makes
     all scores equal that are less than gamma apart. So 1 is the default here, and not the paper's
     2, at which a model that has not overfitted (ratios near 1) would give everybody the score 0.
 
@@ -200,7 +200,7 @@ def score_rmia(
     if among.shape != ratio.shape or not among.any():
         raise InputError(f"population: must be {ratio.shape} true or false, and somebody")
     ranked = np.sort(ratio[among])
-    # Equal but for rounding is equal: the least bits of a mean must not decide.
+    # Ratios that differ by rounding only are equal: the last bits of a mean must not decide.
     return np.searchsorted(ranked, ratio / gamma * (1 + 1e-12), side="right") / len(ranked)
 
 
@@ -226,9 +226,9 @@ def score_fairness_discrepancy(
     twin_target, twin_shadows
         The same of the twin; a shadow model and its twin were trained on the same people.
     members
-        (S, n) who these are.
+        (S, n) whether the person was among them.
     shared_variance
-        As of `score_lira`; covariances follow.
+        As in `score_lira`; it holds for covariances, too.
 
     Raises
     ------
@@ -262,7 +262,7 @@ def score_fairness_discrepancy(
         )
         counts = chosen.sum(axis=0)
         rho = products.sum() / counts.sum() if shared else products.sum(axis=0) / counts
-        rho = np.clip(rho, -0.99, 0.99)  # of two models that are one, the second adds nothing
+        rho = np.clip(rho, -0.99, 0.99)  # if both models are the same, the second adds nothing
         rest = 1 - rho**2
         distance = (z**2 - 2 * rho * z * other_z + other_z**2) / rest
         log_likelihoods.append(

@@ -33,7 +33,7 @@ class MembershipReport:
         numbers of people; `tpr_at_0p1_percent` and `tpr_at_1_percent` the shares of members that
         are found where .1 % and 1 % of the others are taken for members; `auc`, with its standard
         error `auc_error`; `advantage`, true less false positives at a threshold that was chosen on
-        other people. What too few people cannot tell is NaN, not 0.
+        other people. NaN, not 0, if there are too few people to measure it.
     """
 
     table: DataFrame
@@ -49,7 +49,7 @@ class MembershipReport:
 
     @check_arguments
     def find_gap(self, measure: str) -> float:
-        """Greatest less least value of a measure among groups where it is known; NaN if of one.
+        """Greatest minus least value of a measure over groups; NaN if fewer than two have it.
 
         InputError if there is no such measure.
         """
@@ -61,9 +61,9 @@ class MembershipReport:
         return float(np.ptp(known)) if len(known) > 1 else float("nan")
 
     def find_gap_error(self) -> float:
-        """Standard error of the difference of the two groups that the gap of `auc` is between.
+        """Standard error of the gap of `auc`, the difference of two groups.
 
-        A gap is never below 0, so that groups that are alike have one of about this size.
+        A gap is never below 0: groups that do not differ have a gap of about this size.
         """
         groups = self.table.iloc[1:].dropna(subset=["auc", "auc_error"])
         if len(groups) < 2:
@@ -93,7 +93,7 @@ def measure_membership(
     sensitive
         (n,) group codes, or names.
     groups
-        Names of the K groups; by default those that somebody is in.
+        Names of the K groups; by default those that occur.
     rng
         Halves people, to choose thresholds on other people than they are tried on: a generator, or
         a seed.
@@ -127,7 +127,7 @@ def measure_membership(
             f"{codes.shape}; want (n,) each"
         )
     if inside.all() or not inside.any():
-        raise InputError("members: there must be members and others")
+        raise InputError("members: some people must be members, and some not")
     taken = _try_thresholds(values, inside, generator)
     everybody = np.ones(len(values), bool)
     rows = [{"group": "", **_measure(values, inside, taken, everybody)}]
@@ -193,7 +193,7 @@ def estimate_auc(inside: Floats, outside: Floats) -> tuple[float, float]:
 def _try_thresholds(
     scores: Floats, members: NDArray[np.bool_], rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Whom the attack takes for members (n,), by thresholds that other people chose."""
+    """(n,) whether the attack takes a person for a member, by a threshold chosen on others."""
     first = np.zeros(len(scores), bool)
     for part in (np.flatnonzero(members), np.flatnonzero(~members)):
         first[rng.permutation(part)[: len(part) // 2]] = True

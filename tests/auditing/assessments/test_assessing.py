@@ -147,9 +147,9 @@ def test_known_people_of_one_group_teach_nothing():
     women = known[known["group"] == "f"]
     alone = pd.concat([women, known[known["group"] == "m"].head(1)])
     for few, message in (
-        (women, "the .* known people are of one group; to learn beliefs takes more people"),
-        (known.head(1), "the 1 known people are of one group"),
-        (alone, "known people on whom beliefs are calibrated are of one group"),
+        (women, "the .* known people are all of one group; beliefs need people of two or more"),
+        (known.head(1), "the 1 known people are all of one group"),
+        (alone, "known people on whom beliefs are calibrated are all of one group"),
     ):
         with pytest.raises(InputError, match=message):
             assess(report, X, predictions, known=few)
@@ -190,10 +190,12 @@ def test_groups_of_others_are_refused():
     X, predictions, groups = make_people()
     report = make_report(X, predictions, groups, order=1)
     with pytest.raises(
-        InputError, match=r"groups, row 7: 'x' is no group of the report; valid: f, m"
+        InputError, match=r"groups, row 7: 'x' is not a group of the report; valid: f, m"
     ):
         assess(report, X, predictions, groups=np.where(np.arange(400) == 7, "x", groups))
-    with pytest.raises(InputError, match="the report is not of these groups: .* people are 'f'"):
+    with pytest.raises(
+        InputError, match="the report does not match these groups: .* people are 'f'"
+    ):
         assess(report, X, predictions, groups=groups[::-1])
     with pytest.raises(InputError, match="groups must be 400 names"):
         assess(report, X, predictions, groups=groups[:9])
@@ -308,7 +310,9 @@ def test_known_people_are_checked():
     with pytest.raises(InputError, match="no column 'prediction'; did you mean 'predictions'"):
         learn(known.rename(columns={"prediction": "predictions"}))
     odd = known.assign(group=np.where(np.arange(400) == 3, "x", groups))
-    with pytest.raises(InputError, match="the known people, row 3: 'x' is no group of the report"):
+    with pytest.raises(
+        InputError, match="the known people, row 3: 'x' is not a group of the report"
+    ):
         learn(odd)
     with pytest.raises(InputError, match="column 'prediction' of the known people: must be 0 or 1"):
         learn(known.assign(prediction=2))

@@ -187,7 +187,7 @@ def change(frame, row, column, value):
 
 BAD_ROWS = [
     ("value", "much", "row 4, column 'value': 'much' is no number"),
-    ("value", 1.5, "row 4, column 'value': 1.5 is no rate from 0 to 1"),
+    ("value", 1.5, "row 4, column 'value': 1.5 is not a rate from 0 to 1"),
     ("value", "", "row 4, column 'value': 27 people, and no value"),
     ("group", " ", "row 4, column 'group': is blank"),
     ("value", "inf", "row 4, column 'value': inf is no number"),
@@ -230,7 +230,9 @@ def test_bad_frames_are_refused():
     ):
         FairnessReport.from_frame(frame[frame["group"] == "ann"])
     noisy = make_report(order=1, metrics=["selected"], noise="laplace", epsilon=1.0, rng=0)[0]
-    with pytest.raises(InputError, match="row 2, column 'noise': 'laplac 3' is no law and scale"):
+    with pytest.raises(
+        InputError, match="row 2, column 'noise': 'laplac 3' is not a law with its scale"
+    ):
         FairnessReport.from_frame(change(noisy.to_frame(), 2, "noise", "laplac 3"))
 
 
@@ -291,7 +293,7 @@ def test_numbers_as_people_write_them_come_with_the_mend():
     for column, value, words in (
         ("value", "54.1%", "'54.1%' is no number: divide percentages by 100"),
         ("value", "0,54", "'0,54' is no number: write a decimal point"),
-        ("value", 54.1, "54.1 is no rate from 0 to 1; divide percentages by 100"),
+        ("value", 54.1, "54.1 is not a rate from 0 to 1; divide percentages by 100"),
     ):
         with pytest.raises(InputError, match=f"row 3, column 'value': {words}"):
             FairnessReport.from_frame(change(frame.astype(object), 3, column, value))
@@ -480,7 +482,7 @@ def test_a_report_about_others_is_refused():
         rates.facts(X, predictions)
     numbers, _, _ = make_report(metrics=["selected"])
     with pytest.raises(
-        InputError, match=r"column 'n': selected for .*: n is \d+, and \d+ of these"
+        InputError, match=r"column 'n': selected for .*: n is \d+, but \d+ of these"
     ):
         numbers.facts(X, 1 - predictions)
 
@@ -522,8 +524,8 @@ def test_cells_that_disagree_are_named():
         ({"bins": {"age": [3, 2]}}, "edges of column 'age' must be ascending"),
         ({"order": -1}, "order must be a whole number"),
         ({"min_cell": 2.5}, "min_cell must be a whole number"),
-        ({"metrics": ["selected"], "decimals": 2}, "decimals .* are of rates"),
-        ({"epsilon": 1.0}, "epsilon, delta and consistent are of noise"),
+        ({"metrics": ["selected"], "decimals": 2}, "decimals round rates"),
+        ({"epsilon": 1.0}, "epsilon, delta and consistent need noise"),
         ({"metrics": ["selected"], "noise": "laplace"}, "epsilon"),
         (
             {"metrics": ["selected"], "noise": "cauchy", "epsilon": 1.0},

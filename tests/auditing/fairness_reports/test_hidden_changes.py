@@ -201,5 +201,5 @@ def test_too_many_numbers_are_refused(monkeypatch):
     X, predictions, groups = make_towns()
     exact = FairnessReport.from_predictions(X, predictions, groups, by=list(X), order=2, min_cell=0)
     monkeypatch.setattr("fpbench.auditing.fairness_reports.hidden_changes._MOST", 9)
-    with pytest.raises(InputError, match="and of 9 at most it can be told what follows"):
+    with pytest.raises(InputError, match="what follows can be found from at most 9"):
         exact.protect(min_cell=10, complementary=True)

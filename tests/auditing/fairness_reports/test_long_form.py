@@ -32,7 +32,7 @@ FILES = [
     (TABLE.replace(",", ";"), "line 1: found one column, .* Save it with commas"),
     (TABLE.replace("0.25", '"0,25"'), "row 1, column 'value': '0,25' .* write a decimal point"),
     (TABLE.replace("0.25", "25%"), "row 1, column 'value': '25%' .* divide percentages by 100"),
-    (TABLE.replace("0.25", "25"), "row 1, column 'value': 25 is no rate .* divide percentages"),
+    (TABLE.replace("0.25", "25"), "row 1, column 'value': 25 is not a rate .* divide percentages"),
     (TABLE.replace("0.25", "quarter"), "row 1, column 'value': 'quarter' is no number$"),
     (TABLE.replace("0.25", "NaN"), "row 1, column 'value': 'NaN' is no number: leave blank"),
     (TABLE.replace("16", "NA"), "row 3, column 'n': 'NA' is no number: leave blank"),

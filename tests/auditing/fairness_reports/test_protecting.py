@@ -313,7 +313,7 @@ def test_complements_are_few_and_keep_what_they_need_not_hide():
     assert more.defences == {"min_cell": 50, "complementary": True}
     assert not more.below.any()
     assert not exact.protect(min_cell=1, complementary=True).suppressed.any()
-    with pytest.raises(InputError, match="are of suppressed ones: give min_cell or min_group"):
+    with pytest.raises(InputError, match="needs cells to suppress: give min_cell or min_group"):
         exact.protect(complementary=True)
 
 
@@ -373,7 +373,7 @@ def test_the_law_of_noise_is_that_of_the_mechanism(mechanism):
         ({"round_to": 5, "noise": "laplace", "epsilon": 1.0}, "not be together with noise"),
         ({"noise": "laplace"}, "epsilon must be a number, not None"),
         ({"noise": "laplace", "epsilon": 1.0, "delta": 1e-6}, "unknown key 'delta'"),
-        ({"epsilon": 1.0}, "epsilon, delta and consistent are of noise"),
+        ({"epsilon": 1.0}, "epsilon, delta and consistent need noise"),
         ({"noise": "laplace", "epsilon": 1.0, "min_group": 3}, "which noise hides"),
         ({"noise": "laplace", "epsilon": 1.0, "sizes": False}, "noisy rates without sizes give aw"),
     ],
@@ -409,7 +409,9 @@ def test_defences_go_together_or_say_why_not(first, then):
 
 def test_what_was_left_out_stays_out():
     for what in ("min_cell", "min_group"):
-        with pytest.raises(InputError, match=f"{what}: the report was made with 20; what was left"):
+        with pytest.raises(
+            InputError, match=f"{what}: the report was made with 20, and lacks what"
+        ):
             make_exact()[0].protect(**{what: 20}).protect(**{what: 5})
     with pytest.raises(InputError, match="rounded to 1 already"):
         make_exact()[0].protect(decimals=1).protect(decimals=2)

@@ -163,5 +163,5 @@ def test_consistent_numbers_are_nearer_to_the_truth():
     assert errors[1] < 0.6 * errors[0]
     facts = report.protect(noise="laplace", epsilon=1.0, consistent=True, rng=0).facts(*people)
     assert np.abs(facts.low - count_true(facts, report, groups)).max() > 0
-    with pytest.raises(InputError, match="epsilon, delta and consistent are of noise"):
+    with pytest.raises(InputError, match="epsilon, delta and consistent need noise"):
         report.protect(consistent=True)

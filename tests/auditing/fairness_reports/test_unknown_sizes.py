@@ -81,6 +81,6 @@ def test_rates_of_other_people_are_refused():
     report = FairnessReport.from_predictions(X, predictions, groups, by=["a"], sizes=False)
     assert report.facts(X, predictions).low.sum() > 0
     with pytest.raises(
-        InputError, match=r"row 0, column 'value': selection-rate for everybody: gr"
+        InputError, match=r"row 0, column 'value': selection-rate for everybody: no sizes of groups"
     ):
         report.facts(X, 1 - predictions)

@@ -103,7 +103,7 @@ def test_the_standard_error_of_the_area_is_that_of_repeated_draws():
     [
         (np.zeros(3), np.zeros(4, bool), "shapes do not agree"),
         (np.array([np.nan, 1.0]), np.array([True, False]), "scores must be numbers"),
-        (np.zeros(2), np.array([True, True]), "there must be members and others"),
+        (np.zeros(2), np.array([True, True]), "some people must be members, and some not"),
     ],
 )
 def test_bad_input_is_refused(scores, members, words):
