@@ -18,14 +18,14 @@ from fpbench.claims.set_tables import SetTable
 
 
 class CombinedFacts(NamedTuple):
-    """Facts about everybody whom any report is about.
+    """Facts about the union of the people of several reports.
 
     Attributes
     ----------
     facts
-        What all reports tell, and what differences between them do.
+        Facts of all reports, and of differences between reports.
     ids
-        (n,) who the people are, in the order of the first report that they are in.
+        (n,) ids of the people, in the order of the first report that they are in.
     """
 
     facts: Facts
@@ -36,30 +36,30 @@ class CombinedFacts(NamedTuple):
 def combine_facts(
     reports: Sequence[tuple[Facts, ArrayLike]], *, names: Sequence[str] | None = None
 ) -> CombinedFacts:
-    """Facts of several reports, about the union of their people, and what differences tell.
+    """Facts of several reports about the union of their people, with those of differences.
 
-    A set of one report and a set of another that have the same members among the people of both
-    reports differ by people of one report only, if all others of one set are among them: then the
-    difference of their counts is the count of those who left, or joined. Such derived facts let
-    `propagate` see what linear programs see anyway.
+    Take a set of one report and a set of another that have the same members among people in both
+    reports. If one of the sets has no further members, the difference of the two counts is the
+    count of those who left, or joined. Such derived facts let `propagate` find what linear programs
+    find anyway.
 
     Parameters
     ----------
     reports
-        Of each report, what it tells, and (n,) ids of the people its facts are about: whole numbers
-        or texts, the same for the same person in all reports.
+        For each report, its facts, and (n,) ids of the people they are about: whole numbers or
+        texts, the same for the same person in all reports.
     names
         Names of the reports, for messages; their numbers by default.
 
     Returns
     -------
     CombinedFacts
-        `facts` about everybody, whose sets are called by report and set, and `ids`.
+        `facts` about everybody, whose sets are named after report and set, and `ids`.
 
     Raises
     ------
     ContradictionError
-        If what two reports tell of the same people differs.
+        If two reports differ about the same people.
     InputError
         If there is no report, ids repeat or are too few, or groups differ in number.
     """
@@ -99,14 +99,14 @@ def combine_facts(
 def join_reports(
     told: Sequence[Facts], rows: Sequence[NDArray[np.intp]], people: int, names: Sequence[str]
 ) -> Facts:
-    """What reports about some of these people each tell, and then what differences tell.
+    """Facts of reports about some of these people, and then facts of differences.
 
-    Sets are called by report and set.
+    Sets are named after report and set.
 
-    `told`: of each report, what it tells. `rows`: of each report, (n,) row of each of its people
+    `told`: for each report, its facts. `rows`: for each report, (n,) row of each of its people
     among all. `people`: number of all people.
 
-    Raises ContradictionError if what two reports tell of the same people differs.
+    Raises ContradictionError if two reports differ about the same people.
     """
     parts = [
         facts.rename(f"{name}: {{}}".format).over(own, people)
@@ -123,7 +123,7 @@ def join_reports(
 
 
 def _subtract(one: Facts, other: Facts, both: NDArray[np.bool_]) -> Facts | None:
-    """Facts about people whom only one of two reports is about; None if there are none."""
+    """Facts about people who are in only one of two reports; None if there are none."""
     reports, alone = (one, other), ~both
     if both.all():
         return None
@@ -156,7 +156,7 @@ def _take_differences(
     inner: list[tuple[Facts, int]],
     alone: NDArray[np.bool_],
 ) -> Facts:
-    """Facts about what sets have besides the members of smaller sets: those in `alone`."""
+    """Facts about the members that sets have and smaller sets lack: those in `alone`."""
     tables = []
     for table in facts.take(outer).tables:
         here = alone if table.rows is None else alone[table.rows]

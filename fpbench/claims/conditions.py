@@ -18,9 +18,9 @@ from fpbench.claims.counts import Classes, Condition, Counts, Part, Row
 
 
 class Constraint(ABC):
-    """A fact about the true groups, as an object that any corrector can be handed.
+    """A fact about the true groups, in a form that any corrector takes.
 
-    Most constraints are conditions on counts; constraints on persons (`KnownPeople`,
+    Most constraints are conditions on counts; constraints on individuals (`KnownPeople`,
     `LinearConstraint`) have none, and correctors find them by type.
     """
 
@@ -44,7 +44,7 @@ class Constraint(ABC):
 
 @dataclass(frozen=True)
 class Proportional(Condition):
-    """A group's rate in a part is the overall rate, exactly; a group of nobody satisfies it.
+    """A group's rate in a part is the overall rate, exactly; an empty group satisfies it.
 
     Then its people are a multiple of people / gcd(people, positives): a solver that counts
     multiples needs no search through remainders.
@@ -210,7 +210,7 @@ class Gap(_Comparison):
     Attributes
     ----------
     part, tolerance, ratio
-        As of `RatesApart`, for these two groups.
+        As in `RatesApart`, for these two groups.
     high, low
         Codes of the group of the greater rate, and of the other group.
     """

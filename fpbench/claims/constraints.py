@@ -205,7 +205,7 @@ class KnownPeople(Constraint):
     Parameters
     ----------
     rows
-        (m,) whole numbers: who is known.
+        (m,) row numbers of the people whose groups are known.
     groups
         (m,) their group codes.
 

@@ -74,7 +74,7 @@ class Part:
         return sum(self.sizes[j] for j in self.positive)
 
     def rates(self, counts: Counts) -> list[Fraction | None]:
-        """Rate of positive predictions of every group; None for a group of nobody."""
+        """Rate of positive predictions of every group; None for an empty group."""
         positives, members = self.tally(counts)
         return [Fraction(x, m) if m else None for x, m in zip(positives, members, strict=True)]
 
@@ -93,11 +93,11 @@ class Part:
         return Row.of(table, most)
 
     def rate_at_most(self, group: int, rate: Fraction) -> Row:
-        """A group's rate is at most this; a group of nobody satisfies it."""
+        """A group's rate is at most this; an empty group satisfies it."""
         return self.row(group, rate.denominator, -rate.numerator)
 
     def rate_at_least(self, group: int, rate: Fraction) -> Row:
-        """A group's rate is at least this; a group of nobody satisfies it."""
+        """A group's rate is at least this; an empty group satisfies it."""
         return self.row(group, -rate.denominator, rate.numerator)
 
 
@@ -109,14 +109,14 @@ class Condition(ABC):
         """Whether these counts satisfy it, exactly."""
 
     def rows(self) -> list[Row]:
-        """Linear rows that hold wherever it holds; not all of it, unless it is linear."""
+        """Linear rows that it implies: a relaxation, exact if it is linear."""
         return []
 
     @abstractmethod
     def alternatives(self, counts: Counts) -> list[list[Condition]]:
-        """For counts that violate it: conditions to add, one list for each way out.
+        """For counts that violate it: conditions to branch on, one list for each branch.
 
-        Whatever satisfies it satisfies one of the lists, and these counts satisfy none of them.
+        All counts that satisfy it satisfy one of the lists, and these counts satisfy none.
         """
 
 

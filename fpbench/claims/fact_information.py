@@ -1,4 +1,4 @@
-"""What facts about sets of people can tell of everybody's group, at most, in nats."""
+"""Upper bounds, in nats, of the information that facts about sets give about people's groups."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from fpbench.claims.set_counts import Facts, Floats, Mask
 Numbers = NDArray[np.intp]
 
 _FIRST: Final = 1024
-"""Sets whose counts are taken together; the largest sets come first."""
+"""Sets in a block, whose counts are predicted together; the largest sets come first."""
 _OWN: Final = 256
-"""Later sets that are taken together."""
+"""Sets in later blocks."""
 _GIVEN: Final = 256
-"""Earlier sets that they are taken given."""
+"""Earlier sets that a block is conditioned on."""
 _TABLES: Final = 400
-"""Tables among which sets are sought that include others."""
+"""Tables that are searched for sets that include others."""
 _SEEN: Final = 4
 """Members of a set who are looked up in them."""
 _RIDGE: Final = 1e-6
@@ -39,16 +39,16 @@ far above the errors of floating point and costs less than .001 nats a set."""
 def limit_fact_nats(
     facts: Facts, beliefs: ArrayLike | None = None, *, seconds: float = math.inf
 ) -> float:
-    """The most that facts can tell about everybody's group: of people whose groups are independent.
+    """The most that facts can tell about everybody's group, if people's groups are independent.
 
     Parameters
     ----------
     facts
         Counts of K groups in M sets of n people.
     beliefs
-        (n, K) each person's chances before; without them the limit holds for all chances.
+        (n, K) each person's prior probabilities; without them the limit holds for any.
     seconds
-        Where it takes longer, the result is the most that anything can tell of these people.
+        If it takes longer, the result is the trivial limit n ln K.
 
     Returns
     -------
@@ -58,13 +58,13 @@ def limit_fact_nats(
     Raises
     ------
     InputError
-        If beliefs are no (n, K) probabilities.
+        If beliefs are not (n, K) probabilities.
 
     Notes
     -----
     What is published and how exactly must not depend on anybody's group: a range is a count that
     was rounded once, to the nearest or at random to a neighbour, on a grid set beforehand. A rule
-    that suppresses small counts tells at most what the facts tell that it started from.
+    that suppresses small counts tells at most what all counts would have told.
 
     The information is a sum over sets of what each tells given some of those before it. Given
     those, the best linear prediction of an exact count has a mean squared error V, and a whole
@@ -76,7 +76,7 @@ def limit_fact_nats(
     variance, and 1/12 more; less the entropy of the noise, be it real or whole numbers. That is
     about 1/2 ln(1 + V / sigma^2), a Gaussian channel (Cover & Thomas, Elements of Information
     Theory, 9.4). Of Laplace noise of scale b also (V + 1/4) / (2 b^2), the divergence of noise from
-    noise at the mean. The chances that tell most are equal for all groups, as every
+    noise at the mean. The greatest information is at equal probabilities of all groups, as every
     term is concave in the covariance and the average over permutations of groups is symmetric.
     """
     deadline = time.perf_counter() + seconds
@@ -114,7 +114,7 @@ _WIDE: Final = 2
 
 
 def _tells(facts: Facts) -> Mask:
-    """(M,) of which sets any group's count is known."""
+    """(M,) whether any group's count is known of a set."""
     unknown = (facts.low <= 0) & (facts.high >= facts.sizes[:, None])
     return np.asarray(~np.where(facts.noisy[:, None], np.isinf(facts.low), unknown).all(axis=1))
 
@@ -126,9 +126,9 @@ def _width(facts: Facts) -> Floats:
 
 
 def _mirrors(facts: Facts, wide: Mask) -> Mask:
-    """(M,) which ranges are what the set before leaves of a set whose counts are exact."""
+    """(M,) which ranges are of the complement of the set before in a set with exact counts."""
     draws = np.random.default_rng(20260103).integers(2**63, size=facts.people)
-    sums = facts.count(draws)  # of wholes and of their two parts: alike by chance once in 2^63
+    sums = facts.count(draws)  # of wholes and of their two parts: equal by chance once in 2^63
     exact = np.flatnonzero((facts.low == facts.high).all(axis=1) & ~facts.noisy)
     order = exact[np.argsort(sums[exact])]
     both = sums[:-1] + sums[1:]
@@ -282,7 +282,7 @@ def _predict(
 
 
 def _make_blocks(facts: Facts) -> Iterator[tuple[Numbers, Numbers]]:
-    """Sets that are taken together, and earlier ones that they are taken given.
+    """Blocks of sets that are predicted together, and the earlier sets they are conditioned on.
 
     Sets in succession that share nobody are a table; tables of large sets come first. Given are
     the sets that seem to include one of the block: in tables that are crossed further, margins.

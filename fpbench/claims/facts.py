@@ -1,6 +1,6 @@
-"""Facts in a matrix: what the world knows besides a claim. The truth turns facts into constraints.
+"""Facts in a matrix: public knowledge besides a claim, turned into constraints by the truth.
 
-A fact is true: a bound that the matrix leaves out is the true value less or plus a `margin`.
+A fact is true: a bound that the matrix leaves out is the true value minus or plus a `margin`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Bounded(_Fact, ABC):
     """A value in [0, 1] that is known to lie between bounds."""
 
     def limit_nats(self, people: Sample) -> float:
-        """Of bounds that were set beforehand, one bit: they hold. Of others, what counts tell."""
+        """One bit for bounds that were set beforehand: they hold; for others, what counts tell."""
         if self.low is not None and self.high is not None:
             return math.log(2)
         return self._limit_count_nats(people)
@@ -143,7 +143,7 @@ class Known(_Fact):
     share: _Share = Field(description="share of the people whose group is known")
 
     def limit_nats(self, people: Sample) -> float:
-        """Their groups; who they are was drawn."""
+        """Their groups; who they are is random and tells nothing."""
         return round(self.share * len(people)) * math.log(len(people.groups))
 
     def constraint(self, people: Sample, rng: np.random.Generator) -> Constraint:
@@ -179,7 +179,7 @@ class Linear(_Fact):
 Fact: TypeAlias = Annotated[
     Share | PositiveRate | Unfairness | Known | Linear, Field(discriminator="use")
 ]
-"""Any of them; `use` says which."""
+"""Any of these facts, by `use`."""
 
 
 def _group(name: str, people: Sample) -> int:

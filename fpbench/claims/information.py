@@ -1,7 +1,7 @@
-"""What a claim can tell about people's groups, at most, in nats: natural logarithms of chances.
+"""Upper bounds, in nats, of the information that a claim gives about people's groups.
 
-A claim that is computed from counts tells no more than the counts, and none tells more than the
-logarithm of how many claims were possible. The bounds hold whatever anybody believes of the people.
+A claim that is computed from counts tells no more than the counts, and no claim tells more than the
+logarithm of the number of possible claims. The bounds hold for any prior beliefs.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from fpbench.claims.rates import Metric, RateConstraint
 from fpbench.data.sample import Sample
 
 _TINY = 1e-30
-"""Variances below it are taken for it."""
+"""Smaller variances are replaced by it."""
 
 
 @check_arguments
 def limit_count_nats(sizes: Iterable[int], groups: int = 2) -> float:
-    """The greatest entropy of the numbers of members that each group has in cells of people.
+    """The greatest entropy of the groups' numbers of members in cells of people.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def share_variances(groups: int) -> NDArray[np.float64]:
 def limit_integer_nats(variance: ArrayLike) -> NDArray[np.float64]:
     """The greatest entropy of a whole number with this variance, in nats, for each variance.
 
-    With c > 0, any law on whole numbers of mean m and variance V has the entropy
+    With c > 0, any distribution on whole numbers of mean m and variance V has the entropy
     ``H <= -E ln q = ln sum_j exp(-c (j - m)^2) + c V``, q proportional to ``exp(-c (x - m)^2)``;
     by Poisson's summation formula the sum is greatest for a whole m. Any c is valid. For V of 1/2
     or more the best is about 1 / (2 V) and the entropy 1/2 ln(2 pi e V).
@@ -105,7 +105,8 @@ def limit_claim_nats(metric: Metric, people: Sample) -> float:
     Parameters
     ----------
     metric
-        Whose rates: of a prediction in everybody, or in the people of a label.
+        The metric whose rates are claimed: of a prediction among everybody, or among people of a
+        label.
     people
         With labels, predictions, and the names of their groups.
     """
@@ -114,7 +115,7 @@ def limit_claim_nats(metric: Metric, people: Sample) -> float:
 
 
 def count_cells(metric: Metric, people: Sample) -> list[int]:
-    """People of each prediction in each slice of a metric."""
+    """Number of people of each prediction in each slice of a metric."""
     sizes = []
     for inside in RateConstraint(metric).slices(people.labels):
         predictions = people.predictions if inside is None else people.predictions[inside]

@@ -220,7 +220,7 @@ def group_counts(
     k
         Number of groups.
     part
-        (n,) mask of whom to count; everyone if None.
+        (n,) mask of the people to count; everyone if None.
     """
     for name, array in (("predictions", predictions), ("part", part)):
         if array is not None:
@@ -286,7 +286,7 @@ def unfairness(
     positive
         The value that counts as 1; needed if values are not 0 and 1 or truth values.
     metric, form
-        Over whom rates of positive predictions are taken, and how the groups' are compared: see
+        The people whose rates of positive predictions are taken, and how groups are compared: see
         `fpbench.claims.RateConstraint`.
 
     Raises

@@ -1,9 +1,8 @@
-"""Facts about groups: how many of a set of people belong to each group, as far as it is known.
+"""Facts about groups: how many people of a set belong to each group, as far as it is known.
 
-The M sets overlap in any way. Of a set, the number of people of each of K groups is known exactly,
-known to lie in a range, or known from a noisy measurement; a range of 0 to everybody is no
-knowledge. Sets are stored once, whatever is known of how many of their groups, and lie in tables of
-sets that share nobody, as published ones do.
+The M sets may overlap. The number of people of each of K groups in a set is known exactly, known to
+lie in a range, or known from a noisy measurement; a range of 0 to everybody is no knowledge. Each
+set is stored once for all groups, and lies in a table of disjoint sets, as published ones do.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class ContradictionError(InputError):
 
 
 _NAMED = 6
-"""Sets that a message names."""
+"""Most sets that a message names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +60,12 @@ class Facts(Constraint):
     Attributes
     ----------
     tables
-        Who is in which set: tables of sets that share nobody.
+        Membership: tables of disjoint sets.
     people
         Number of people, n.
     low, high
-        (M, K) least and greatest number of people of each group; equal where it is exact. Of a
-        noisy set both are what was measured, and -inf and inf where nothing was.
+        (M, K) least and greatest number of people of each group; equal where it is exact. In a
+        noisy set both are the measurement, or -inf and inf where there is none.
     sigma
         (M,) standard deviation of Gaussian noise; 0 of sets without.
     scale
@@ -75,11 +74,11 @@ class Facts(Constraint):
         (M,) whether a fact follows from others by subtraction: worth something to `propagate`
         only.
     describe
-        Name of a set, by its number at the beginning.
+        Gives the name of a set by its original number.
     origin
-        (M,) that number.
+        (M,) original number of each set.
     repeats
-        Of a set whose range was narrowed by others of the same people, by its number: theirs.
+        By number of a set whose range was narrowed by others of the same people: their numbers.
     """
 
     tables: tuple[SetTable, ...]
@@ -106,10 +105,9 @@ class Facts(Constraint):
         derived: ArrayLike = False,
         names: Sequence[str] | Callable[[int], str] | None = None,
     ) -> Facts:
-        """Facts of counts; ranges are narrowed by what a set's size and other groups leave.
+        """Facts of counts; ranges are narrowed to what a set's size and other groups allow.
 
-        Sets of nobody and sets that occur twice are dropped; what is known of the latter is put
-        together.
+        Empty sets are dropped; equal sets are merged, with all that is known of them.
 
         Parameters
         ----------
@@ -159,24 +157,24 @@ class Facts(Constraint):
         derived: ArrayLike = False,
         names: Sequence[str] | Callable[[int], str] | None = None,
     ) -> Facts:
-        """Facts of counts in tables of sets that share nobody, as in crossings of columns.
+        """Facts of counts in tables of disjoint sets, as in crossings of columns.
 
         Takes little memory: a byte a person and table, if it has fewer than 128 sets.
 
         Parameters
         ----------
         tables
-            Of each table (n,) codes, the set of each person from 0 on or -1 for none, and its
-            number of sets; the M sets of all are numbered in this order.
+            For each table (n,) codes, the set of each person from 0 or -1 for none, and its number
+            of sets; the M sets of all are numbered in this order.
         low, high, sigma, scale, derived, names
-            As of `from_counts`.
+            As in `from_counts`.
 
         Raises
         ------
         ContradictionError
             If a count is less than 0 or more than a set has people.
         InputError
-            If shapes differ, a code is none of its table, or noise is negative.
+            If shapes differ, a code is out of range, or noise is negative.
         """
         check_pairs("tables", tables, "pairs of codes and a number of sets")
         n = np.size(tables[0][0]) if len(tables) else 0
@@ -235,7 +233,7 @@ class Facts(Constraint):
         Raises
         ------
         ContradictionError
-            If what two of them tell of the same set differs.
+            If two of them differ about the same set.
         """
         if not len(parts):
             raise InputError("there are no facts to join")
@@ -271,7 +269,7 @@ class Facts(Constraint):
 
     @check_arguments
     def over(self, rows: ArrayLike, people: int) -> Facts:
-        """The same facts among more people, of whom those of other rows are in no set.
+        """The same facts about more people, of whom those in other rows are in no set.
 
         Parameters
         ----------
@@ -283,7 +281,7 @@ class Facts(Constraint):
         Raises
         ------
         InputError
-            If rows are others.
+            If rows are not (n,) different ones of these.
         """
         place = np.asarray(rows)
         if (
@@ -354,7 +352,7 @@ class Facts(Constraint):
 
     @check_arguments
     def count(self, of: NDArray[Any] | None) -> NDArray[Any]:
-        """Sums over the members of each set, (M,) or (M, K), of (n,) or (n, K) numbers; or sizes.
+        """Sums of (n,) or (n, K) numbers over the members of each set, (M,) or (M, K); else sizes.
 
         Whole numbers, modulo 2^64, if they are whole.
         """
@@ -385,7 +383,7 @@ class Facts(Constraint):
 
     @check_arguments
     def take(self, which: ArrayLike) -> Facts:
-        """These sets only: a mask or numbers of them, ascending."""
+        """The facts of some sets, by a mask or their numbers, ascending."""
         chosen = to_array("which", which, "biu")
         numbers = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
         if chosen.ndim != 1 or (
@@ -403,7 +401,7 @@ class Facts(Constraint):
 
     @check_arguments
     def remove_people(self, possible: Mask) -> tuple[Facts, NDArray[np.intp]]:
-        """Facts about the undecided, and their rows: the others are subtracted.
+        """Facts about the undecided people, and their rows; decided people are subtracted.
 
         Parameters
         ----------
@@ -436,7 +434,7 @@ class Facts(Constraint):
         # Sums of random numbers of its members tell a set from any other: of a million people, two
         # of 33 digits each.
         sums = self.count(self._draw_numbers())
-        # What was measured twice with noise was measured twice; a derived fact may repeat another.
+        # Two noisy measurements of a set are both kept; a derived fact may repeat another.
         sums = np.column_stack([sums, np.where(noisy, np.arange(1, len(self) + 1), 0)])
         order = np.lexsort((self.derived, *sums.T))
         differs = (np.diff(sums[order], axis=0) != 0).any(axis=1)

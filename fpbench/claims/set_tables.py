@@ -1,4 +1,4 @@
-"""Tables of sets of people: the sets of one table share nobody, so that a person has one code.
+"""Tables of sets of people: the sets of one table are disjoint, so that a person has one code.
 
 A person in T tables is stored as T small whole numbers, of a byte or two where tables have fewer
 than 128 or 32,768 sets; of a table with few people, only those are stored.
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
 Integers: TypeAlias = NDArray[np.signedinteger[Any]]
 
 CHUNK = 1 << 15
-"""People whose numbers are worked on together: as many as stay in the processor's cache."""
+"""People per block: as many as fit into the processor's cache."""
 _OPEN = 4
-"""Tables that a set is tried to be put into."""
+"""Most tables that are tried for a set."""
 _SPARSE = 4
-"""How many times more people than members make a table store its members only."""
+"""A table stores its members only, if people are this many times as many."""
 
 
 @dataclass(frozen=True, eq=False)
 class SetTable:
-    """Sets that share nobody; make it by `of`."""
+    """Disjoint sets; make it by `of`."""
 
     member: Integers
-    """(r,) place of each person's set in `numbers`; -1 of who is in none."""
+    """(r,) index of each person's set in `numbers`; -1 for people in none."""
     numbers: NDArray[np.intp]
     """(sets,) number of each set among all."""
     rows: NDArray[np.int32] | None = None
-    """(r,) the people, ascending; None if they are all."""
+    """(r,) rows of the people, ascending; None if they are all."""
 
     @classmethod
     def of(
         cls, member: Integers, numbers: NDArray[np.intp], rows: NDArray[np.int32] | None = None
     ) -> SetTable:
-        """The table stored as short as may be."""
+        """The table in its smallest form."""
         inside = np.flatnonzero(member >= 0)
         if len(inside) * _SPARSE < len(member):
             rows = inside.astype(np.int32) if rows is None else rows[inside]
@@ -57,7 +57,7 @@ class SetTable:
             yield part if self.rows is None else self.rows[part], codes
 
     def add_up(self, weights: NDArray[Any] | None = None) -> NDArray[np.float64]:
-        """(sets,) sums of (n,) weights over the members of each set; their numbers by default."""
+        """(sets,) sums of (n,) weights over the members of each set; sizes by default."""
         total = np.zeros(len(self.numbers) + 1)
         for people, codes in self.split():
             own = None if weights is None else weights[people]
@@ -100,7 +100,7 @@ def shorten(codes: Integers, size: int) -> Integers:
 
 
 def pack_sets(matrix: csr_array) -> tuple[SetTable, ...]:
-    """Tables of the sets of a sparse (n, M) matrix; each goes into a late table that it fits."""
+    """Tables of the sets of a sparse (n, M) matrix; each set is put into a late table that fits."""
     n, m = matrix.shape
     columns = matrix.tocsc()
     members: list[NDArray[np.intp]] = []
