@@ -25,7 +25,7 @@ def gaussian_delta(epsilon: float, sigma: float, sensitivity: float = 1.0) -> fl
     sigma
         Standard deviation of the noise.
     sensitivity
-        L2 sensitivity of what the noise is added to.
+        L2 sensitivity of the answers that noise is added to.
 
     Raises
     ------

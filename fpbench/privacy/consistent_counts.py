@@ -1,4 +1,4 @@
-"""Which noisy counts can be true, and the nearest ones that can."""
+"""Checks of which noisy counts can be true, and projection onto counts that can."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _FEW = 8
 
 
 def _sort_descending(columns: NDArray[np.float64]) -> Sequence[NDArray[np.float64]]:
-    """The greatest of each histogram, the second greatest and so on, of columns (K, ...)."""
+    """Columns (K, ...) with each histogram's counts in descending order."""
     if len(columns) > _FEW:
         ordered: NDArray[np.float64] = np.sort(columns, axis=0)[::-1]
         return list(ordered)
@@ -80,7 +80,7 @@ def _sort_descending(columns: NDArray[np.float64]) -> Sequence[NDArray[np.float6
 
 @check_arguments
 def find_invalid_answers(answers: NDArray[np.float64], total: ArrayLike) -> NDArray[np.bool_]:
-    """Which noisy counts cannot be true: those below 0 or above their totals.
+    """True for noisy counts that cannot be true: those below 0 or above their totals.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def find_invalid_answers(answers: NDArray[np.float64], total: ArrayLike) -> NDAr
     Returns
     -------
     ndarray
-        Of the shape of answers and totals, broadcast; its mean is the invalid-answer ratio.
+        Boolean, of the broadcast shape of answers and totals; its mean is the invalid-answer ratio.
 
     Raises
     ------

@@ -33,11 +33,11 @@ class Balance(NamedTuple):
 
 
 class Ledger:
-    """A budget of (epsilon, delta), and all that was spent of it; spending more is refused.
+    """A budget of (epsilon, delta), with everything spent from it; it cannot be overspent.
 
     Amounts are exact decimals as they are written: ten times 0.1 is 1. Threads may share a ledger;
     with a file, processes may, too. `spend` returns when the cost is on disk, so that an answer
-    afterwards is paid for whatever happens next.
+    given afterwards is paid for, even after a crash.
 
     Parameters
     ----------
@@ -58,7 +58,8 @@ class Ledger:
     Raises
     ------
     InputError
-        If a parameter is out of range, or the file is no ledger, of another budget, or damaged.
+        If a parameter is out of range, or the file is not a ledger, has another budget, or is
+        damaged.
     """
 
     @check_arguments
@@ -101,7 +102,7 @@ class Ledger:
     ) -> None:
         """Pay for releases about the same people: for all of them, or for none.
 
-        Releases of one histogram, whose cells share nobody, are one release.
+        All cells of one histogram, which are disjoint, are one release.
 
         Parameters
         ----------

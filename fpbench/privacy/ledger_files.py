@@ -18,11 +18,11 @@ from fpbench.privacy import ledger_tables
 from fpbench.privacy.ledger_books import Amount, Check, Spending
 
 PATIENCE = 60.0
-"""Seconds to wait for others who are writing."""
+"""Seconds to wait for other writers."""
 _LONGEST = 1 << 20
-"""Bytes of a text or of a row, at most."""
+"""Most bytes of a text or of a row."""
 _ATTEMPTS = 10
-"""To write to a file that another program switches to a write-ahead log."""
+"""Attempts to write to a file that another program keeps switching to a write-ahead log."""
 
 
 class FileBook:

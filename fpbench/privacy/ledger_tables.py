@@ -3,7 +3,7 @@
 Every entry has a hash of its number, its values and the hash of the previous entry; the first entry
 continues a hash of the budget's terms. The table `total` holds the number of entries, the last hash
 and the sum of all costs. So an older or newer page, an edited or deleted entry and a changed total
-contradict the rest. The hashes are no signature: an edit that computes them anew goes unnoticed.
+contradict the rest. The hashes are not a signature: an edit that recomputes them goes unnoticed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Head(NamedTuple):
 
 
 class DamagedError(sqlite3.DatabaseError):
-    """A ledger's file that is incomplete, or that somebody edited."""
+    """A ledger's file is incomplete, or was edited."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -67,7 +67,7 @@ def create(db: sqlite3.Connection, terms: dict[str, str]) -> None:
 
 
 def is_old(db: sqlite3.Connection, path: object) -> bool:
-    """Whether the tables are of version 1; InputError if they are of no known ledger."""
+    """Whether the tables are of version 1; InputError if they are not a known ledger's."""
     ((mark,),) = db.execute("PRAGMA application_id").fetchall()
     ((tables,),) = db.execute("SELECT count(*) FROM sqlite_master").fetchall()
     if not mark and not tables:

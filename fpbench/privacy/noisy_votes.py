@@ -1,7 +1,7 @@
-"""Votes of teachers with Gaussian noise: flips, labels, and what they cost in privacy.
+"""Votes of teachers with Gaussian noise: flips, labels, and their privacy cost.
 
-The private aggregation of teacher ensembles (PATE) for two labels. A person of the private data
-taught one teacher only, so one vote at most of each count vector depends on that person.
+The private aggregation of teacher ensembles (PATE) for two labels. Each private person is in the
+training data of one teacher only, so at most one vote of each count vector depends on that person.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def vote_labels(noisy: NDArray[Any], labels: VoteLabels, teachers: int) -> _Floa
     noisy
         (..., 2) counts of label 0 and label 1, with noise or without.
     labels
-        `hard`: 1 if label 1 has more votes, else 0, a tie too. `soft`: 1/2 + (n1 - n0) / (2 k).
-        `soft-clipped`: the same, cut to [0, 1].
+        `hard`: 1 if label 1 has more votes, else 0, also for a tie. `soft`: 1/2 + (n1 - n0) / (2
+        k). `soft-clipped`: the same, cut to [0, 1].
     teachers
         Number k of teachers.
 
@@ -141,9 +141,8 @@ class VoteCost:
         """sqrt(2 answers + tests / ratio^2).
 
         A changed vote moves two counts by 1, sqrt 2 in all, and the greatest count by 1 at most.
-        That answers depend on tests before them does no harm: the sum of squares is bounded
-        whatever they say (Smith & Thakurta, Fully Adaptive Composition for Gaussian Differential
-        Privacy, 2022).
+        Answers may depend on earlier tests: the sum of squares is bounded whatever their outcome
+        (Smith & Thakurta, Fully Adaptive Composition for Gaussian Differential Privacy, 2022).
         """
         return math.sqrt(2 * self.answers + self.tests / self.ratio**2)
 
@@ -159,7 +158,7 @@ class VoteCost:
 
     @check_arguments
     def rho(self, sigma: float) -> float:
-        """Of zero-concentrated differential privacy."""
+        """Rho of zero-concentrated differential privacy."""
         return gaussian_rho(sigma, self.sensitivity)
 
     @check_arguments

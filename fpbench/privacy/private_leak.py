@@ -1,8 +1,8 @@
-"""What a differentially private release about groups can add, at most, to anybody's accuracy.
+"""Upper bounds on what a differentially private release about groups adds to anybody's accuracy.
 
-Whoever the adversary is, and whatever it knows of others: privacy of a person's group bounds how
-well anybody can tell it. The bound holds person by person and needs no independence of what is
-*known*; but unknown others whose groups depend on the person's multiply epsilon by their number.
+Privacy of a person's group bounds how well any adversary can guess it, whatever it knows about
+others. The bound holds person by person, and people with *known* groups need not be independent;
+but people with unknown groups that depend on the person's multiply epsilon by their number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fpbench.privacy.accounting import rho_to_delta
 _Floats = NDArray[np.floating[Any]]
 
 _POINTS = 2_000
-"""Points of the privacy profile of zero-concentrated privacy that are looked up."""
+"""Number of tabulated points of the privacy profile of zero-concentrated privacy."""
 
 
 @check_arguments
@@ -35,11 +35,11 @@ def limit_private_leak(
     Parameters
     ----------
     beliefs
-        (n, K) exact probability of each group, of each person, before the release.
+        (n, K) each person's exact probability of each group before the release.
     guarantee
         Of the release; under `add-remove` a change of group is a removal and an addition.
     household_size
-        People, at most, whose unknown groups depend on each other's, the person's included.
+        Most people whose unknown groups depend on each other, the person included.
 
     Returns
     -------
@@ -49,17 +49,17 @@ def limit_private_leak(
     Raises
     ------
     InputError
-        If beliefs are no probabilities, or the size is below 1.
+        If beliefs are not probabilities, or the size is below 1.
 
     Notes
     -----
     (epsilon, delta), any K: best accuracy delta + (1 - delta) max_r P_r e^eps / (e^eps + r - 1),
     P_r the sum of the r greatest beliefs; reached by randomised response on the r likeliest groups.
     Zero-concentrated, m >= 1/2: (1 - m) delta(logit m), by the profile delta(.) of every such
-    release; other people by the former at the best epsilon. The least of what is known is taken.
-    Of s dependent people epsilon is s times as large, delta s e^((s - 1) epsilon) times, and rho s
-    squared times (group privacy; Dwork & Roth, The Algorithmic Foundations of Differential Privacy,
-    2014, section 2.3; Bun & Steinke, 2016, proposition 27).
+    release; other people by the former at the best epsilon. The least of these bounds is taken. For
+    s dependent people epsilon is multiplied by s, delta by s e^((s - 1) epsilon), and rho by s
+    squared (group privacy; Dwork & Roth, The Algorithmic Foundations of Differential Privacy, 2014,
+    section 2.3; Bun & Steinke, 2016, proposition 27).
     """
     ordered = -np.sort(-check_beliefs(beliefs), axis=1)
     if household_size < 1:
@@ -93,9 +93,9 @@ def limit_private_nats(guarantee: Guarantee, people: int) -> float:
 
     Notes
     -----
-    What it tells of a person is at most the divergence of two neighbours: epsilon tanh(epsilon / 2)
-    of a pure guarantee, which randomised response has, and rho of a zero-concentrated one (Bun &
-    Steinke, Concentrated Differential Privacy, 2016).
+    Its information about a person is at most the divergence of two neighbours: epsilon tanh(epsilon
+    / 2) for a pure guarantee, which randomised response reaches, and rho for a zero-concentrated
+    one (Bun & Steinke, Concentrated Differential Privacy, 2016).
     """
     epsilon, delta, rho = _protect_group(guarantee)
     each = epsilon * math.tanh(epsilon / 2) if delta == 0 else math.inf
@@ -107,7 +107,7 @@ def _limit_concentrated(ordered: _Floats, rho: float) -> _Floats:
     top = ordered[:, 0]
     with np.errstate(divide="ignore"):
         logits = np.log(top) - np.log1p(-top)
-    # The profile falls, so that looking it up a little to the left is safe.
+    # The profile decreases, so reading it a little to the left is safe.
     epsilons = np.linspace(
         0, float(np.minimum(logits[np.isfinite(logits)].max(initial=0), 60)), _POINTS
     )
@@ -117,7 +117,7 @@ def _limit_concentrated(ordered: _Floats, rho: float) -> _Floats:
     sure = top >= 0.5
     place = np.searchsorted(epsilons, logits[sure], side="right") - 1
     limit[sure] = top[sure] + (1 - top[sure]) * deltas[place]
-    if not sure.all():  # no profile helps there, but every epsilon with its delta is a limit
+    if not sure.all():  # the profile is no bound there, but every epsilon with its delta is one
         for epsilon in np.geomspace(1e-3, 30, 100):
             delta = min(rho_to_delta(rho, float(epsilon)), variation)
             others = _limit_accuracy(ordered[~sure], float(epsilon), delta)

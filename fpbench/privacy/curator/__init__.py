@@ -1,1 +1,1 @@
-"""Somebody who holds groups and answers noisy questions, here or on another machine."""
+"""Curators, who hold people's groups and answer queries with noise, here or on another machine."""

@@ -2,7 +2,7 @@
 
 uvicorn counts a connection after its TLS handshake, and asyncio accepts without limit before that.
 So sockets are accepted here, one at a time, and only a bounded number goes on to uvicorn.
-Connections without a valid token yet make room for newer ones.
+Connections that have not sent a valid token make room for newer ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SECONDS_TO_ASK = 30.0
 """Limit for the head of a request to arrive, and for its answer to be read."""
 
 _SPARE_FILES = 64
-"""Files reserved for the ledger, its journal and everything else that is no connection."""
+"""Files reserved for the ledger, its journal and everything else that is not a connection."""
 _FEWEST = 8
 _LEAVING = 16
 """Greatest number of sockets waiting for asyncio to close them; more stop accepting."""
@@ -206,7 +206,7 @@ async def _serve(server: Server, peer: Peer, protocol: type[H11Protocol]) -> Non
 
 
 def _close_failed(peer: Peer, task: asyncio.Task[Any]) -> None:
-    """Close the socket of a handshake that failed, was too late, or did not begin."""
+    """Close the socket of a handshake that failed, timed out, or did not begin."""
     if task.cancelled() or task.exception() is not None:
         peer.leaving = True
         peer.sock.close()

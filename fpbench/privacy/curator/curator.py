@@ -32,7 +32,7 @@ class Curator:
     """The owner of a sensitive attribute, who answers histogram queries about it.
 
     The ledger records the cost before the answer: if the ledger refuses, nothing is spent and there
-    is no answer. Nobody can read the groups from a curator, only their names.
+    is no answer. A curator exposes the names of groups, but not whose group is which.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a curator has answered, as facts about people's groups: what its auditor learns."""
+"""A curator's answers as facts about people's groups: what its auditor learns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fpbench.data.sample import Codes
 
 @dataclass(frozen=True, eq=False)
 class _Answer:
-    """One histogram of C cells that share nobody."""
+    """One histogram of C disjoint cells."""
 
     cells: NDArray[np.signedinteger[Any]]
     """(n,) -1 for none."""
@@ -28,21 +28,21 @@ class _Answer:
     """(C, K)."""
     sigma: NDArray[np.float64]
     scale: NDArray[np.float64]
-    """(C,) law of the noise."""
+    """(C,) distribution of the noise."""
     repetition: int
 
 
 class RecordingCurator:
-    """Passes questions on to a curator, and keeps its answers as facts about its people.
+    """Passes queries on to a curator, and keeps its answers as facts about its people.
 
-    The cells of a question and the law of the noise are public, so that whoever hears the answers
-    reads them as noisy counts of the groups in sets of people. A mechanism whose law has no noise
-    (`Mechanism.find_noise_law`) makes exact counts.
+    The cells of a query and the distribution of the noise are public, so a reader of the answers
+    has noisy counts of the groups in sets of people. A mechanism without noise
+    (`Mechanism.find_noise_law`) gives exact counts.
 
     Parameters
     ----------
     curator
-        Answers the questions, and pays for them.
+        Answers the queries, and pays for them.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class RecordingCurator:
 
     @property
     def remaining(self) -> Any:
-        """The rest of the budget; None of a curator that does not tell."""
+        """The rest of the budget; None if the curator does not reveal it."""
         return getattr(self._curator, "remaining", None)
 
     @check_arguments
@@ -115,12 +115,12 @@ class RecordingCurator:
 
     @check_arguments
     def facts(self, repetition: int | None = None) -> Facts:
-        """What the answers tell so far.
+        """The facts that the answers so far tell.
 
         Parameters
         ----------
         repetition
-            Of questions that were repeated, the answer that counts, from 0; all by default.
+            Which answer of a repeated query to use, from 0; all by default.
 
         Raises
         ------

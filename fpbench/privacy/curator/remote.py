@@ -132,7 +132,7 @@ class RemoteCurator:
         mechanism: Mechanism,
         repetitions: int = 1,
     ) -> NDArray[np.float64]:
-        """Noisy numbers (..., R, C, K) of people, as of `Curator.histogram`.
+        """Noisy numbers (..., R, C, K) of people, as in `Curator.histogram`.
 
         The curator sees the cells, and adds the noise; most curators accept secure noise only.
 
@@ -211,7 +211,7 @@ class RemoteCurator:
 
 
 def _read_object(content: bytes) -> dict[str, Any]:
-    """A JSON object; empty for any other content, as of a server that is no curator."""
+    """A JSON object; empty for other content, as from a server that is not a curator."""
     try:
         data = json.loads(content)
     except ValueError:

@@ -12,7 +12,7 @@ from fpbench.privacy.curator.service import RefusedError
 SECONDS_TO_SEND = 60.0
 """Limit for a whole query to arrive."""
 LEAST_MEMORY = 1 << 26
-"""Bytes that all queries together may always have."""
+"""Memory limit of all queries together, at least, in bytes."""
 _SECONDS_TO_RETRY = 1.0
 
 
@@ -25,9 +25,9 @@ class _Upload:
 class Uploads:
     """Queries without an answer yet, limited in size: each, and in total to `at_once` large ones.
 
-    When they are too large together, the largest incomplete upload of the place that sends the most
-    is dismissed, and its sender may try again later. So a stranger who sends many slowly hinders
-    mostly themselves.
+    When they are too large together, the largest incomplete upload of the address that sends the
+    most is dismissed, and its sender may try again later. So a stranger who sends many slow uploads
+    mostly hinders themselves.
     """
 
     def __init__(self, most_of_one: int, at_once: int) -> None:
