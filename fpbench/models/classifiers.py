@@ -90,11 +90,11 @@ class Recipe:
     balanced: bool | None = None
 
     def check(self, needs: Iterable[str] = (), names: Iterable[str] = ()) -> None:
-        """Refuse a recipe of no valid classifier; imports scikit-learn only where that could fail.
+        """Refuse a recipe that is not a valid classifier; imports scikit-learn only if needed.
 
         A class by import path is imported, which runs its module, only from packages that
-        `fpbench.base.trust` allows, and is constructed only if it is a classifier like
-        scikit-learn's.
+        `fpbench.base.trust` allows, and is constructed only if it is a subclass of scikit-learn's
+        classifiers.
 
         Parameters
         ----------
@@ -107,8 +107,8 @@ class Recipe:
         Raises
         ------
         InputError
-            If the family is unknown, the class is not there or no classifier, a parameter is
-            unknown or has a value that the class refuses, or something needed is missing.
+            If the family is unknown, the class is missing or not a classifier, a parameter is
+            unknown or refused by the class, or something needed is missing.
         """
         names = [*self.parameters, *names]
         if self.family in FAMILIES and not names:
@@ -141,7 +141,7 @@ class Recipe:
         Raises
         ------
         InputError
-            If it takes neither weights of classes nor weights of people, or is no classifier.
+            If it takes neither weights of classes nor weights of people, or is not a classifier.
         """
         if not self.balanced or self.family in FAMILIES:
             return
@@ -186,7 +186,7 @@ class Recipe:
         Raises
         ------
         InputError
-            If there is no such family or class, or it is no classifier.
+            If there is no such family or class, or it is not a classifier.
         """
         if self.family in FAMILIES:
             module, _, name = FAMILIES[self.family].path.partition(":")

@@ -27,7 +27,7 @@ def encode(features: DataFrame, encoding: Encoding = "one-hot") -> NDArray[np.fl
     encoding
         `one-hot`: a column for each category, 1 for those who have it, as `pandas.get_dummies`
         makes them. `ordinal`: one column of codes, 0 for the first category and -1 for a missing
-        value; trees can use it, to others it gives an order that means nothing.
+        value; for trees, as other models would read an order into it.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from fpbench.data.sample import Codes
 from fpbench.models.rules import Rules, tree_rules
 
 _LONGEST = 300
-"""Letters of somebody else's message that are shown."""
+"""Most characters of a foreign error message that are shown."""
 
 
 def predict_any(
@@ -37,7 +37,7 @@ def predict_any(
 def read_predictions(
     model: Any, X: Any, rng: np.random.Generator | None = None
 ) -> tuple[str, NDArray[Any]]:
-    """What messages call the predictions for n people, and these (n,), of any values.
+    """The name of the predictions for messages, and the predictions (n,), of any values.
 
     `model` may be predictions (n,), beside which X may be None. Raises InputError if it is neither,
     if the model fails, or if there is not one prediction for each row.
@@ -75,7 +75,7 @@ def _check_no_model(model: Any, X: Any) -> None:
 
 
 def ask_predictions(model: Any, X: Any, rng: np.random.Generator | None = None) -> Any:
-    """What a model predicts, with `rng` if it takes one.
+    """The predictions of a model, with `rng` if it takes one.
 
     Raises InputError if it is a class, or fails, as a model does that is not fitted or takes other
     columns.

@@ -1,9 +1,9 @@
 """scikit-learn's logistic regression, with the same results on every processor.
 
-scikit-learn stops an iteration where the gradient is small enough (1e-4), in single precision if
-the features are: where exactly it stops, and so the third digit of a probability, depends on the
-last bits of sums, which differ between processors. Newton's method in double precision, until
-nothing is left to gain, comes to within 1e-14 of the one best solution everywhere.
+scikit-learn stops iterating when the gradient is small enough (1e-4), in single precision if the
+features are. Where it stops, and so the third digit of a probability, depends on the last bits of
+sums, which differ between processors. Newton's method in double precision, run to convergence,
+comes within 1e-14 of the unique optimum everywhere.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fpbench.base.errors import DataError
 class LogisticRegression(linear_model.LogisticRegression):  # type: ignore[misc]
     """scikit-learn's logistic regression in double precision, with rounded probabilities.
 
-    People with equal features get equal probabilities, whichever their rows in a matrix.
+    People with equal features get equal probabilities, whatever their rows in a matrix.
     """
 
     def fit(

@@ -1,7 +1,7 @@
 """Published trees: leaves and the people counted in them, as scikit-learn's models have them.
 
-Whoever has a fitted tree knows how many training people each leaf has; of a classifier, how many of
-each label. Where the people's group was a feature of the tree, these are counts of groups.
+A fitted tree shows how many training people each leaf has, and a classifier how many of each label.
+If people's group was a feature of the tree, these are counts of groups.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def _read_tree(
     people = np.asarray(inner.n_node_samples, np.float64)
     weights = np.asarray(inner.weighted_n_node_samples, np.float64)
     counts = people[:, None]
-    # Weighted people are no numbers of people by label; those of balanced classes add up to numbers
-    # of people wherever labels are as frequent as in all.
+    # Weights by label are not numbers of people; with balanced classes they only add up to such
+    # where labels are as frequent as overall.
     unweighted = class_weight is None and np.allclose(weights, people)
     if not bootstrap and unweighted and len(tree.classes_) == 2:
         counts = np.rint(inner.value[:, 0] * people[:, None])
@@ -96,12 +96,12 @@ def find_tree_facts(
     groups: int,
     labels: Codes,
 ) -> Facts:
-    """What published trees tell about the groups of the people whom they were trained on.
+    """The facts that published trees tell about the groups of their training people.
 
     Parameters
     ----------
     trees
-        Of a model that had the people's group among its features.
+        Trees of a model that had people's group among its features.
     features
         The features of all n people as the trees take them, if everybody were of the group with
         this code.
@@ -118,22 +118,22 @@ def find_tree_facts(
     Raises
     ------
     InputError
-        If the leaves have other people than these.
+        If the leaves do not count these people.
 
     Notes
     -----
     A leaf's people are those of the groups G on the way to it who meet its other conditions: a set
-    that everybody can compute who knows the other features. Of two groups its count is the number
-    of members of one group in that set. Of more groups it is exact for a group that is alone in G,
-    or alone outside of it, and else an upper bound for each.
+    that can be computed from the other features. With two groups its count is the number of members
+    of one group in that set. With more groups it is exact for a group that is alone in G, or alone
+    outside of it, and else an upper bound for each.
 
-    Of a bootstrap sample, a leaf has at least as many people of the set as different people of the
-    sample; and of c people, each is in the sample with the same chance p, so that the number of
-    different ones over p is a measurement of c with standard deviation sqrt(c (1 - p) / p). All
-    leaves together have the p n different people of the sample: p is about 1 - 1/e, or less where
-    samples are smaller than the data. How often people were drawn tells nothing more of c. (Ferry,
-    Fukasawa, Pascal, Vidal: Trained Random Forests Completely Reveal your Dataset, ICML 2024,
-    reconstruct whole data sets from these counts; here all but the group is known.)
+    With a bootstrap sample, a leaf's set has at least as many people as the leaf has different
+    people of the sample. Each of the set's c people is in the sample with the same probability p,
+    so the number of different ones over p is a measurement of c with standard deviation sqrt(c (1 -
+    p) / p). All leaves together have the p n different people of the sample: p is about 1 - 1/e, or
+    less where samples are smaller than the data. How often people were drawn tells nothing more of
+    c. (Ferry, Fukasawa, Pascal, Vidal: Trained Random Forests Completely Reveal your Dataset, ICML
+    2024, reconstruct whole data sets from these counts; here all but the group is known.)
     """
     parts = [
         part
@@ -170,7 +170,7 @@ class _LeafCounts:
 def _read_leaves(
     number: int, tree: PublishedTree, features: Callable[[int], Any], groups: int, labels: Codes
 ) -> Iterator[_LeafCounts]:
-    """What the leaves of one tree tell that not all groups reach."""
+    """The counts of a tree's leaves that not all groups reach."""
     nodes, width = tree.counts.shape
     leaves = [tree.find_leaves(features(k)) for k in range(groups)]
     reached = np.stack([np.bincount(own, minlength=nodes) > 0 for own in leaves], axis=1)
@@ -180,7 +180,7 @@ def _read_leaves(
     told = reached.any(axis=1) & ~reached.all(axis=1) & ~uneven
     first = np.where(told, reached.argmax(axis=1), -1)
     sigma, scale = (np.broadcast_to(x, tree.counts.shape) for x in (tree.sigma, tree.scale))
-    # Of a bootstrap sample: the share of the people who are in it.
+    # For a bootstrap sample: the share of the people who are in it.
     in_sample = float(tree.counts[reached.any(axis=1)].sum()) / len(labels)
     for k in range(groups):
         own = np.flatnonzero(first == k)
@@ -222,9 +222,9 @@ def _read_leaves(
 def _check_everybody(
     number: int, tree: PublishedTree, reached: NDArray[np.bool_], labels: Codes
 ) -> None:
-    """Refuse counts that are not of everybody: of others, or without people of weight 0.
+    """Refuse counts that do not add up to these people: of others, or without people of weight 0.
 
-    Of a bootstrap sample, more than everybody.
+    For a bootstrap sample, refuse only counts of more than everybody.
     """
     if np.any(tree.sigma) or np.any(tree.scale):
         return
@@ -244,7 +244,7 @@ def _check_everybody(
 def _find_uneven(
     leaves: Sequence[NDArray[np.intp]], reached: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Leaves (nodes,) that somebody reaches as a member of some of its groups only.
+    """Leaves (nodes,) that some person reaches as a member of only some of the leaf's groups.
 
     There are none in a tree, whose leaves are conjunctions. A rule of a list also needs that all
     rules before it fail, in which a group may be tied to other features.
@@ -264,7 +264,7 @@ def _read_uneven(
     uneven: NDArray[np.bool_],
     labels: Codes,
 ) -> Iterator[_LeafCounts]:
-    """What uneven leaves of exact counts tell: bounds of each group, in a set of its own.
+    """The facts of uneven leaves with exact counts: bounds of each group, in a set of its own.
 
     A leaf's people of a group are no more than its people, and no fewer than these less all who can
     reach it as members of other groups.

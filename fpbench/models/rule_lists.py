@@ -96,7 +96,7 @@ class RuleList:
         Pairs of clauses, of which all must hold, and the label that they predict. A clause is a
         `Clause`, or its three parts.
     default
-        The label of those for whom none holds.
+        The label if none holds.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class RuleList:
 
     @property
     def rules(self) -> Rules:
-        """Its rules; the last ones are one with the default as far as they predict the same."""
+        """Its rules; the last conditions that predict the default are merged with it."""
         labels = [*(label for _, label in self.conditions), self.default]
         count = len(labels)
         while count > 1 and labels[count - 2] == self.default:

@@ -1,4 +1,4 @@
-"""Rules of a classifier: conditions of which every person meets exactly one."""
+"""Rules of a classifier: conditions, exactly one of which each person meets."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Branches:
-    """The tree that rules were read off, for those who walk boxes down it.
+    """The tree that rules come from, for propagating boxes down it.
 
-    Whoever has a value of at most `threshold` in column `column` goes left. Values are numbers of
-    single precision, as `encode` makes them. Below a node whose `labels` are not both there is
-    nothing to decide, whether it has children or not; children come after their parents.
+    People with a value of at most `threshold` in column `column` go left. Values are numbers of
+    single precision, as `encode` makes them. Below a node with a single label nothing is decided,
+    whether it has children or not; children come after their parents.
     """
 
     left: NDArray[np.intp]
     right: NDArray[np.intp]
     """(nodes,) the children of each node; -1 at a leaf."""
     column: NDArray[np.intp]
-    """(nodes,) which of `columns` decides; anything at a leaf."""
+    """(nodes,) index into `columns` of the column that is tested; undefined at a leaf."""
     threshold: NDArray[np.float64]
-    """(nodes,) how."""
+    """(nodes,) value that it is compared with."""
     labels: Codes
     """(nodes,) what is predicted below each node: 1 for label 0, 2 for label 1, 3 for both."""
     columns: tuple[EncodedColumn, ...]
@@ -44,14 +44,14 @@ class Branches:
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """The decision rules of a classifier, pruned: who meets which, and what each predicts.
+    """The pruned decision rules of a classifier: which rule a person meets, and what it predicts.
 
     Attributes
     ----------
     labels
         (r,) the label that each rule predicts, in {0, 1}.
     texts
-        (r,) their conditions, to be read.
+        (r,) their conditions, as text.
     find
         The rule (n,) of each of n people, given their features.
     height
@@ -59,7 +59,7 @@ class Rules:
     unpruned
         Number of rules that predict 1 before pruning; None if unknown.
     branches
-        The tree that they were read off; None if they come from anything else.
+        The tree that they come from; None if they come from anything else.
 
     Raises
     ------
@@ -107,7 +107,7 @@ class Rules:
 
         A histogram of each rule that predicts 1, and one of everyone. Below a node of the pruned
         tree both labels are predicted, so at most half of its leaves can predict 1 (van der Steen
-        et al., theorem 1). The least is 2, unless nobody is predicted 1.
+        et al., theorem 1). It is at least 2, unless nobody is predicted 1.
         """
         return None if self.height is None else max(2**self.height // 2, 1) + 1
 
@@ -117,7 +117,7 @@ class Rules:
         Raises
         ------
         InputError
-            If a code is none of a rule.
+            If a code is not that of a rule.
         """
         codes = np.asarray(self.find(features))
         if len(codes) and (codes.min() < 0 or codes.max() >= len(self)):
@@ -133,11 +133,11 @@ class Rules:
 
 @runtime_checkable
 class RuleBased(Protocol):
-    """A classifier that has rules; None if it has none after all."""
+    """A classifier that may have rules."""
 
     @property
     def rules(self) -> Rules | None:
-        """Its rules; they predict what it predicts."""
+        """Its rules, which predict what it predicts; None if it has none."""
 
 
 class EncodedColumn(NamedTuple):
@@ -158,7 +158,7 @@ class EncodedColumn(NamedTuple):
     categories: tuple[str, ...] = ()
 
     def describe(self, low: float, high: float) -> str:
-        """What low < value <= high means."""
+        """The condition low < value <= high in words."""
         if self.category is not None:
             return f"{self.feature} {'=' if low >= 0 else '!='} {self.category}"
         if not self.categories:
@@ -177,14 +177,14 @@ class EncodedColumn(NamedTuple):
 
 
 def encoded_names(features: DataFrame, encoding: Encoding = "one-hot") -> tuple[EncodedColumn, ...]:
-    """Where the columns come from that `encode` makes of features, in their order.
+    """The origin of each column that `encode` makes of features, in their order.
 
     Parameters
     ----------
     features
         n rows; only names and categories are read.
     encoding
-        As of `encode`.
+        As in `encode`.
     """
     import pandas as pd
 
@@ -203,7 +203,7 @@ def encoded_names(features: DataFrame, encoding: Encoding = "one-hot") -> tuple[
 
 @dataclass(frozen=True)
 class _Leaves:
-    """Finds rules by the leaf that somebody falls into."""
+    """Finds people's rules by the leaf that they reach."""
 
     tree: Any
     encoding: Encoding | None

@@ -22,7 +22,7 @@ class SklearnLearner(Learner):
 
     gives_scores = True
     base_needs: ClassVar[frozenset[str]] = frozenset()
-    """What the base must have: of `predict_proba`, `sample_weight`."""
+    """What the base must have: `predict_proba`, `sample_weight`, or both."""
     scores_of_base: ClassVar[bool] = True
     """Whether the model's probabilities are those of the base: it has none if the base has none."""
 
@@ -54,7 +54,7 @@ class SklearnLearner(Learner):
 
     @property
     def portable(self) -> bool:
-        """With a base that has a name here; of any other class nobody knows."""
+        """True for a base that has a name here; unknown, so False, for any other class."""
         return self.base in FAMILIES
 
     @property

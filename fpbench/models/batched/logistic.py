@@ -33,13 +33,13 @@ def fit_logistic(
     start: _Floats | None = None,
     tolerance: float = 1e-5,
 ) -> _Floats:
-    """Parameters of B logistic regressions, each of its own people or all of the same.
+    """Parameters of B logistic regressions, each on its own people or all on the same.
 
     Each minimises (1 / sum w) sum w_i (log(1 + exp(z_i)) - y_i z_i) + penalty ||theta||^2, where
     z = x'theta: the mean loss, and every component penalised, an intercept (a column of ones) too,
     unless its own penalty is 0.
     scikit-learn's `C` is 1 / (2 penalty sum w). A target need not lie in [0, 1]: the objective is
-    strongly convex whatever it is. Of no people, or weights that are all 0, theta is 0.
+    strongly convex whatever it is. Without people, or if all weights are 0, theta is 0.
 
     Parameters
     ----------
@@ -48,15 +48,15 @@ def fit_logistic(
     targets
         (B, m) or (B, n) finite numbers.
     penalty
-        Above 0; else there may be no minimum. Or (B, d) of each component, not negative; whoever
-        gives a 0 knows that there is one.
+        Above 0; else there may be no minimum. Or (B, d) one for each component, at least 0; with a
+        0, the caller guarantees a minimum.
     weights
         Of the shape of the targets, not negative; a 0 leaves a person out. All 1 by default.
     start
         (d,) or (B, d) where to start, 0 by default; near the answer saves steps.
     tolerance
-        The last step of Newton's method moves nobody's log-odds by more than this. How much the
-        Hessian changes on the way is bounded by that, so that what is left is about its square.
+        The last step of Newton's method moves nobody's log-odds by more than this. That bounds the
+        change of the Hessian, so the remaining error is about its square.
 
     Returns
     -------

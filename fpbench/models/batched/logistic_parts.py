@@ -1,4 +1,4 @@
-"""Many logistic regressions of parts of the same people, each near that of everybody."""
+"""Many logistic regressions on parts of the same people, each near that on everybody."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _BLOCK = 1 << 15
 _PRODUCTS = 1 << 24
 """Greatest size of the products of features whose sums are Hessians (64 MB)."""
 _FARTHEST = 4.0
-"""No step moves log-odds z by more than this + |z|: where labels part, Newton's method leaps too
-far, but whoever is far away already needs long steps and hardly counts."""
+"""No step moves log-odds z by more than this + |z|: where labels are separable, Newton's method
+overshoots, but large log-odds need long steps and hardly matter."""
 _NEAR = 1e-2
-"""What may be left, in log-odds, when single precision has done its part."""
+"""Remaining error, in log-odds, at which single precision is left."""
 _EXACT = 1e-9
-"""By how much at most the log-odds of anybody may still be off in the end, estimated."""
+"""Greatest estimated error of anybody's log-odds at the end."""
 _STEPS = 30
-"""As many steps in each precision; models that need more are solved by `fit_logistic`."""
+"""Most steps in each precision; models that need more are solved by `fit_logistic`."""
 _ROUGH = 0.3
 """The model of everybody is left at a step that moves nobody's log-odds by more than this."""
 _ROUGH_STEPS = 8
-"""As many steps, at most, that model takes in a sample of people, and then in all."""
+"""Most steps of that model on a sample of people, and then on all."""
 _SAMPLE = 1_000
 _JITTER = 1e-6
 """Hessians' diagonals are greater by this factor: more than the rounding of single precision."""
@@ -51,9 +51,9 @@ def fit_logistic_parts(
     take too much memory, the Hessian of a part is exact in the people of the highest leverage (the
     rare ones, by whom parts differ most), and in the others the part's share of everybody's.
 
-    `design`: (n, d), its columns of about the same scale. `labels`: (n,) in {0, 1}. `members`:
-    (B, n) who is in which part. `ridge`: (B, d), at least 0; whoever gives a 0 knows that there is
-    a minimum.
+    `design`: (n, d), its columns of about the same scale. `labels`: (n,) in {0, 1}. `members`: (B,
+    n) true for people in a part. `ridge`: (B, d), at least 0; with a 0, the caller guarantees a
+    minimum.
 
     Raises InputError if a number is not finite; FpbenchError if a model does not converge.
     """
@@ -167,7 +167,7 @@ class _Parts:
 
 
 def _shorten(design: _Singles, theta: NDArray[Any], step: NDArray[Any]) -> NDArray[Any]:
-    """By what to multiply steps (d, b) from parameters (d, b), at most 1."""
+    """Factors, at most 1, to shorten steps (d, b) from parameters (d, b)."""
     odds, move = (np.abs(design @ values.astype(np.float32)) for values in (theta, step))
     return np.asarray(1 / np.maximum(1, (move / (_FARTHEST + odds)).max(axis=0)))
 
@@ -175,10 +175,10 @@ def _shorten(design: _Singles, theta: NDArray[Any], step: NDArray[Any]) -> NDArr
 def _fit_everybody(
     design: _Singles, weights: _Singles, ridge: _Floats
 ) -> tuple[_Floats, _Singles, _Singles]:
-    """Parameters (d,) of one model, about; people's curvatures (n,), and the Hessian (d, d)."""
+    """About the parameters (d,) of one model; people's curvatures (n,), and the Hessian (d, d)."""
     theta = np.zeros(design.shape[1], np.float32)
     diagonal = np.diag_indices(len(theta))
-    # First of a sample: it is all the same where Newton's method begins.
+    # First on a sample: Newton's method may start anywhere.
     for every in (max(1, len(design) // _SAMPLE), 1):
         rows, present = design[::every], weights[::every] * every
         for _ in range(_ROUGH_STEPS):

@@ -34,7 +34,7 @@ class MLPTraining:
     penalty
         Factor of the sum of squared weights, at least 0.
     epochs
-        How often everyone is taken, at least once.
+        Passes over the people, at least 1.
     batch
         People of a step.
     rate
@@ -65,7 +65,7 @@ class Networks:
     flat
         (B, parameters).
     width
-        Number d of what they take; the last of it is a column of ones, for the biases.
+        Number d of inputs; the last is a column of ones, for the biases.
     hidden
         Units of the two layers.
     """
@@ -135,7 +135,7 @@ def fit_networks(
     design
         (m, d), the last column of ones.
     targets
-        (B, m) in [0, 1]: beyond, the loss has no lower bound, and networks diverge.
+        (B, m) in [0, 1]: outside, the loss has no lower bound, and networks diverge.
     training
         Parameters of the training.
     rng

@@ -1,4 +1,4 @@
-"""Many logistic regressions of parts of the same people, each standardised by its own part."""
+"""Many logistic regressions on parts of the same people, each standardised by its own part."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from fpbench.models.batched.logistic_parts import fit_logistic_parts
 _Floats = NDArray[np.float64]
 
 _CONSTANT = 1e-12
-"""Variance, in units of the squared mean, below which a column does not vary but for rounding."""
+"""Variance, in units of the squared mean, below which a column varies by rounding only."""
 _LEAST_SCALE = 1e-6
-"""By which a column's deviation is replaced that is less, where scikit-learn divides by none."""
+"""Replaces a smaller standard deviation of a column, where scikit-learn does not divide."""
 _EPS = np.finfo(np.float64).eps
 
 
@@ -66,7 +66,7 @@ class StandardizedLogistic:
         first = models[0]
         if np.ndim(X) != 2 or np.shape(X)[1] != len(first.mean):
             raise InputError(f"X must be (n, {len(first.mean)}), not {np.shape(X)}")
-        # Of models that were fitted together, these are 0 and 1.
+        # For models that were fitted together, these are 0 and 1.
         shift = np.stack([(first.mean - one.mean) / one.scale for one in models])
         stretch = np.stack([first.scale / one.scale for one in models])
         theta = np.stack([one.theta for one in models])
@@ -79,7 +79,7 @@ class StandardizedLogistic:
 def fit_standardized_logistic(
     matrix: NDArray[Any], labels: ArrayLike, members: NDArray[np.bool_], strength: float = 1.0
 ) -> list[StandardizedLogistic]:
-    """B models, each what `logistic-regression` fits of its members, within 1e-6 of every score.
+    """B models, each as `logistic-regression` fits its members, within 1e-6 of every score.
 
     That is scikit-learn's `StandardScaler`, by the members, and `LogisticRegression`, whose
     intercept is not penalised. Columns that are standardised by everybody instead give the same
@@ -93,7 +93,7 @@ def fit_standardized_logistic(
     labels
         (n,) in {0, 1}; each model needs members of both.
     members
-        (B, n) who trains which model.
+        (B, n) true for the people a model is trained on.
     strength
         scikit-learn's C, above 0.
 

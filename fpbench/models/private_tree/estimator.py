@@ -42,20 +42,20 @@ _WHO = "PrivateTreeClassifier"
 class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Decision tree that is epsilon-differentially private if one person is added or removed.
 
-    Nothing is read off the data but the splits and the counts in the leaves, with noise: what
-    values features may have, and which labels there are, must be declared.
+    Only the splits and the counts in the leaves come from the data, with noise: the possible values
+    of features, and the labels, must be declared.
 
     Parameters
     ----------
     epsilon
-        Of the whole tree, above 0; infinite for the same tree without privacy.
+        Of the whole tree, above 0; infinite for a tree without privacy.
     leaf_share
         Share of epsilon for the counts in the leaves; each level has an equal part of the rest.
     max_depth
         Number of levels of splits, 1 to 16. The tree is complete: data never stop it.
     criterion
-        What a split makes small: `gini`, `entropy` or `max`, see `fpbench.models.impurity`. With
-        noise `gini` is best: its sensitivity is below 1, that of `entropy` about log2 of
+        Impurity that a split minimises: `gini`, `entropy` or `max`, see `fpbench.models.impurity`.
+        With noise `gini` is best: its sensitivity is below 1, that of `entropy` about log2 of
         `most_people`.
     selection
         `noisy-max` (Laplace noise) or `exponential` (the exponential mechanism).
@@ -71,7 +71,7 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     domain
         For frames: a `fpbench.data.Domain`, or what `Domain.of` takes. Categories become one-hot.
     classes
-        Both labels, declared; to read them off the data would tell whether there are both.
+        Both labels, declared; the data would reveal whether both occur.
     most_people
         Public bound on the number of people.
     mechanism
@@ -168,7 +168,7 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         grown = grow_trees(candidates, matrix, labels, 1, rng).tree(0)
         self._tree: PrivateTree = replace(grown, classes_=self.classes_)
         self.__dict__.pop("tree_", None)
-        if domain is None:  # readers of tree_ take its columns for the columns of X
+        if domain is None:  # readers of tree_ assume that its columns are those of X
             self.tree_ = self._tree.tree_
         self.guarantee_ = recipe.guarantee
         return self
@@ -201,7 +201,7 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     @property
     def rules(self) -> Rules:
-        """What it decides by, for audits: `fpbench.models.Rules`.
+        """Its decision rules, for audits: `fpbench.models.Rules`.
 
         Raises
         ------
@@ -292,7 +292,7 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
 
 def parse_bounds(bounds: Any, d: int) -> tuple[Floats, Floats]:
-    """Lower and upper bounds (d,) from numbers or arrays; InputError if they are none."""
+    """Lower and upper bounds (d,) from numbers or arrays; InputError if they are not bounds."""
     try:
         low, high = (np.broadcast_to(np.asarray(e, np.float64), (d,)) for e in bounds)
     except (TypeError, ValueError):
@@ -332,7 +332,7 @@ def to_categoricals(X: DataFrame, domain: Domain) -> DataFrame:
 def make_generator(random_state: Any) -> np.random.Generator:
     """A generator from a seed, None, a `RandomState` or a generator.
 
-    Raises InputError if it is none of them.
+    Raises InputError if it is none of these.
     """
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1))

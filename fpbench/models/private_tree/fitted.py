@@ -25,13 +25,13 @@ class TreeNodes:
     children_right: NDArray[np.intp]
     """(nodes,), -1 at a leaf."""
     feature: NDArray[np.intp]
-    """(nodes,) the column that decides, -2 at a leaf."""
+    """(nodes,) the column that is tested, -2 at a leaf."""
     threshold: Floats
-    """(nodes,) up to which people go left, -2 at a leaf."""
+    """(nodes,) greatest value that goes left, -2 at a leaf."""
     value: Floats
     """(nodes, 1, 2) probabilities of the labels, from noisy counts."""
     counts: Floats
-    """(nodes, 2) noisy counts of the labels; of an inner node the sum of its leaves."""
+    """(nodes, 2) noisy counts of the labels; at an inner node the sum of its leaves."""
     max_depth: int
 
     @property
@@ -68,7 +68,7 @@ class PrivateTree:
         """The leaf (n,) of each person, given a matrix (n, columns)."""
         nodes, rows = self.tree_, np.arange(len(matrix))
         at = np.zeros(len(matrix), dtype=np.intp)
-        column = np.maximum(nodes.feature, 0)  # of a leaf any, as nobody goes on from there
+        column = np.maximum(nodes.feature, 0)  # any column for a leaf, where nobody goes further
         for _ in range(nodes.max_depth):
             left = matrix[rows, column[at]] <= nodes.threshold[at]
             child = np.where(left, nodes.children_left[at], nodes.children_right[at])

@@ -27,14 +27,14 @@ def grow_trees(
     repetitions: int,
     rng: np.random.Generator,
 ) -> PrivateTreeBatch:
-    """Grow trees of the same people, each with noise of its own.
+    """Grow trees on the same people, each with its own noise.
 
-    Level by level, each node privately chooses the candidate that leaves its children least mixed,
-    until `max_depth`, or until nothing is left to ask: people's data never stop it, so that the
-    shape of the tree tells no more than its splits. Then the counts in all leaves get noise. A
-    node's counts are the sums of its leaves', and a leaf without a positive noisy count takes those
-    of the nearest node above it that has one; with none at all, both labels are equally likely.
-    With a and b noisy counts, cut at 0, the probability of label 1 is (b + 1) / (a + b + 2).
+    Level by level, each node privately chooses the candidate with the least impurity of its
+    children, until `max_depth`, or until no candidate remains: the data never stop the growth, so
+    the shape of the tree reveals no more than its splits. Then the counts in all leaves get noise.
+    A node's counts are the sums of its leaves', and a leaf without a positive noisy count takes
+    those of the nearest node above it that has one; without any, both labels are equally likely.
+    With noisy counts a and b, cut at 0, the probability of label 1 is (b + 1) / (a + b + 2).
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def grow_trees(
     matrix
         (n, columns) people's features.
     labels
-        (n,) in {0, 1}; one label only is no error, as saying so would tell something.
+        (n,) in {0, 1}; a single label is not an error, as an error would reveal it.
     repetitions
         Number R of trees.
     rng
@@ -64,9 +64,9 @@ def grow_trees_apart(
     members: NDArray[np.bool_],
     rngs: Sequence[np.random.Generator],
 ) -> PrivateTreeBatch:
-    """Grow trees, each of its own part of the same people.
+    """Grow trees, each on its own part of the same people.
 
-    Tree b is, to the last bit, the one that `grow_trees` grows of its members with generator b.
+    Tree b is, to the last bit, the one that `grow_trees` grows on its members with generator b.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def grow_trees_apart(
     matrix, labels
         (n, columns) and (n,) in {0, 1}: everybody.
     members
-        (R, n) who is in which tree.
+        (R, n) true for the people a tree is grown on.
     rngs
         R generators.
 
@@ -95,7 +95,7 @@ def _grow_batch(
     rngs: Sequence[np.random.Generator],
     members: NDArray[np.bool_] | None = None,
 ) -> PrivateTreeBatch:
-    """R trees: of everybody by one generator, or each of its members by its own."""
+    """R trees: on everybody by one generator, or each on its members by its own."""
     recipe = candidates.recipe
     most = len(labels) if members is None else int(members.sum(axis=1).max(initial=0))
     if most > recipe.most_people:
@@ -145,7 +145,7 @@ class _BinnedPeople:
     def impurities(self, group: NDArray[np.int64], groups: int) -> Floats:
         """Impurity (groups, c) of each split of each group; `group` (R, n) is everybody's group.
 
-        People in no group have the number `groups`.
+        People in no group have the code `groups`.
         """
         criterion = self.candidates.recipe.criterion
         impurities = np.empty((groups, len(self.candidates)))

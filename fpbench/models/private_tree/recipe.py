@@ -32,28 +32,28 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = NDArray[np.float64]
 Similarity: TypeAlias = Literal["none", "grid", "ball"]
-"""How a tree treats similar people alike: not at all; by thresholds on borders of cells; or by
+"""How a tree treats similar people alike: not at all; by thresholds on borders of cells; by
 spreading a person's mass over all similar values."""
 
 MOST_DEPTH, MOST_THRESHOLDS = 16, 10_000
 _LEAST = 1e-9
-"""Below it, numbers of cells, or counts beside their noise, are not exact any more."""
+"""Below it, numbers of cells, or counts with their noise, lose exactness."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeRecipe:
-    """Parameters of a private tree: all that it depends on but the data, and public.
+    """Parameters of a private tree: everything but the data that it depends on; all public.
 
     Attributes
     ----------
     epsilon
-        Of the whole tree; infinite is no privacy.
+        Of the whole tree; infinite means without privacy.
     leaf_share
         Share of epsilon for the counts in the leaves; the rest chooses splits.
     max_depth
         Number of levels of splits.
     criterion
-        What a split makes small: `gini`, `entropy` or `max`.
+        Impurity that a split minimises: `gini`, `entropy` or `max`.
     selection
         How splits are chosen: `noisy-max` or `exponential`.
     thresholds
@@ -120,14 +120,14 @@ class TreeRecipe:
 
     @property
     def leaf_epsilon(self) -> float:
-        """Of the counts in all leaves; nobody is in two of them."""
+        """Epsilon of the counts in all leaves; leaves are disjoint."""
         if not self.private:
             return math.inf
         return float(to_fraction(self.epsilon) * to_fraction(self.leaf_share))
 
     @property
     def level_epsilon(self) -> float:
-        """Of the choice of a split in each node of one level; nobody is in two of them."""
+        """Epsilon of the choice of splits in the nodes of one level; nodes are disjoint."""
         if not self.private:
             return math.inf
         rest = to_fraction(self.epsilon) - to_fraction(self.leaf_epsilon)
@@ -145,9 +145,10 @@ class TreeRecipe:
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """Of the whole tree, if one person is added or removed; None if epsilon is infinite.
+        """Guarantee of the whole tree, if one person is added or removed; None at infinite epsilon.
 
-        Nodes of a level share nobody, levels and leaves do.
+        Nodes of a level are disjoint, so their cost is paid once; costs of levels and leaves add
+        up.
         """
         if not self.private:
             return None

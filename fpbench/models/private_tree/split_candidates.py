@@ -33,7 +33,7 @@ class NumberFeature(NamedTuple):
 
 
 class CategoryFeature(NamedTuple):
-    """Columns of a matrix that are 1 for who has a category; the last bin is for who has none."""
+    """One-hot columns of a matrix; the last bin is for people without a category."""
 
     column: int
     size: int
@@ -151,7 +151,7 @@ class SplitCandidates:
         return CandidateTable(*(np.array(c, dtype=t) for c, t in zip(columns, types, strict=True)))
 
     def possible_at_first(self) -> NDArray[np.bool_]:
-        """(c,) which candidates a root may choose: all, but for a category that is the only one."""
+        """(c,) which candidates a root may choose: all but the only category of a feature."""
         sizes = np.array([2 if isinstance(f, NumberFeature) else f.size for f in self.features])
         return np.asarray(sizes.astype(np.intp)[self.table.feature] > 1)
 
@@ -237,8 +237,8 @@ def _make_number(
         values = _find_border(border[border * recipe.tau < 1], low, high, recipe.tau)
     else:
         values = low + shares * (high - low)
-    # Bounds that are next to each other leave no room for so many. In single precision, in which
-    # values are, who is beyond a bound must be on the side of who is on it.
+    # Bounds may be too close for all thresholds. In single precision, which values have, people
+    # beyond a bound must be on the same side as people on it.
     values = np.unique(values)
     least, most = max(low, float(np.float32(low))), min(high, float(np.float32(high)))
     return NumberFeature(column, low, high, values[(values >= least) & (values < most)])

@@ -51,10 +51,10 @@ def impurity(criterion: Criterion, zeros: Floats, ones: Floats) -> Floats:
     """Impurity of children, not divided by their sizes.
 
     With a and b people of the two labels: `gini` is a b / (a + b), half the size times the Gini
-    impurity; `entropy` is the size times the entropy in bits; `max` is min(a, b), who would be
-    wrong. All are concave, homogeneous (twice the people, twice the impurity), and 0 for a pure
-    child, so that one person more changes the sum over the children of a split by something between
-    0 and `impurity_sensitivity`, whichever child has the person, or however it is shared by both.
+    impurity; `entropy` is the size times the entropy in bits; `max` is min(a, b), the number of
+    errors. All are concave, homogeneous (twice the people, twice the impurity), and 0 for a pure
+    child, so adding a person raises the sum over the children of a split by 0 to
+    `impurity_sensitivity`, whichever child the person is in, or however divided between both.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def impurity(criterion: Criterion, zeros: Floats, ones: Floats) -> Floats:
 
 
 def impurity_sensitivity(criterion: Criterion, most_people: int) -> float:
-    """Greatest change of the impurity of a split when one is added to become most_people people.
+    """Greatest change of the impurity of a split when one person is added, to make `most_people`.
 
     It is the impurity of a child of one person of a label and all others of the other.
     """
@@ -101,10 +101,9 @@ def choose_splits(
 
     Of `impurities` (g, c) and `possible` (g, c), which is public, `noisy-max` takes the least
     impurity after Laplace noise, and `exponential` a candidate with probability proportional to
-    exp(-impurity / scale), by adding Gumbel noise. When a person is added all impurities grow, if
-    anything, so that with scale = sensitivity / epsilon both are epsilon-differentially private. At
-    scale 0 the least is chosen, the first of equals. `rngs`: each for the noise of equally many
-    nodes, in their order.
+    exp(-impurity / scale), by adding Gumbel noise. Adding a person never lowers an impurity, so
+    with scale = sensitivity / epsilon both are epsilon-differentially private. At scale 0 the least
+    is chosen, the first of equals. `rngs`: each for the noise of equally many nodes, in order.
     """
     if scale > 0:
         noisy = np.empty(impurities.shape)
