@@ -22,17 +22,17 @@ _Floats = NDArray[np.float64]
 _Integers = NDArray[np.integer[Any]]
 
 LEAST_WEIGHT = 1e-6
-"""Least cost of changing a guess, even of one no better than its opposite."""
+"""Least cost of changing a guess, even of one with probability 1/2."""
 
 _FOLDS = 5
 _MOST_COMPARED = 2_000
-"""Held-out people, at most, on whom ways of calibrating are compared."""
+"""Most held-out people on whom ways of calibrating are compared."""
 _LEAST_ISOTONIC = 200
-"""Held-out people, at least, before an increasing function is fitted to them."""
+"""Least number of held-out people for isotonic calibration."""
 _LARGEST = 10.0
 """Log-odds are clipped to +-10 (1 in 22,000): a forest's 0 or 1 rests on few people."""
 _EQUAL = 1e-12
-"""Standard deviation of log-odds that are all equal, and log-odds that are 0, but for rounding."""
+"""A standard deviation of log-odds, or log-odds, of at most this are 0 up to rounding."""
 
 
 def calibrate(belief: ArrayLike, held_out_belief: ArrayLike, happened: ArrayLike) -> _Floats:
@@ -48,10 +48,10 @@ def calibrate(belief: ArrayLike, held_out_belief: ArrayLike, happened: ArrayLike
     Returns
     -------
     ndarray
-        (n,) probabilities. They are the beliefs as they are if the held-out part is empty or all
-        of one kind, which says nothing of the slope. They are all equal to the (smoothed)
-        held-out share if the held-out beliefs are, or if they contradict the truth: a negative
-        slope is taken for chance, and the likeliest of the others is 0.
+        (n,) probabilities. The beliefs are unchanged if the held-out part is empty or all of one
+        kind, which says nothing about the slope. All are equal to the (smoothed) held-out share if
+        the held-out beliefs are equal, or if they contradict the truth: a negative slope is taken
+        for chance, and the best one of at least 0 is 0.
     """
     line = _fit_line(_to_log_odds(held_out_belief), np.asarray(happened, dtype=bool))
     if line is None:
@@ -82,17 +82,17 @@ def calibrate_guess(
     Returns
     -------
     values
-        (n,) likeliest groups. Of two groups, this is not the guess where the calibrated
-        probability of the guess is below one half (a class-balanced forest guesses too many of
-        the rarer group). Of more, it is the guess.
+        (n,) likeliest groups. With two groups, this is not the guess where the calibrated
+        probability of the guess is below one half (a class-balanced forest guesses too many of the
+        rarer group). With more groups it is the guess.
     weights
-        (n,) positive log-odds, `LEAST_WEIGHT` or more. Of two groups, |log(p / (1 - p))|.
+        (n,) positive log-odds, `LEAST_WEIGHT` or more. With two groups, |log(p / (1 - p))|.
 
     Notes
     -----
-    Of more than two groups only the guess has a probability: "the guess is right" is calibrated to
-    p, and the other groups are taken to share the rest equally. Then log(p (k - 1) / (1 - p)) is
-    what changing the guess costs, to whichever group. A single confidence allows no better.
+    With more than two groups only the guess has a probability: "the guess is right" is calibrated
+    to p, and the other groups share the rest equally. Then changing the guess, to any group, costs
+    log(p (k - 1) / (1 - p)). A single confidence allows no better.
     """
     for name, codes, of in (
         ("values", values, confidence), ("held_out_values", held_out_values, held_out_confidence),
@@ -104,7 +104,7 @@ def calibrate_guess(
     to_array("truth", truth, "biu", held_out_values.shape)
     s, held_out_s = _to_log_odds(confidence), _to_log_odds(held_out_confidence)
     if k == 2:
-        # Calibrate P(group 1), not "right": only so can a skew towards one group be mended.
+        # Calibrate P(group 1), not P(right): only this corrects a bias towards one group.
         s = np.where(values == 1, s, -s)
         held_out_s = np.where(held_out_values == 1, held_out_s, -held_out_s)
         happened = truth == 1
@@ -164,16 +164,16 @@ def calibrate_beliefs(
     Raises
     ------
     InputError
-        If beliefs are no probabilities, are of other groups, or all held-out people belong to one
+        If beliefs are not probabilities, are of other groups, or all held-out people belong to one
         group.
 
     Notes
     -----
     `scaled`: log-probabilities times a slope (one over a temperature) plus an offset a group, of
-    maximum likelihood with Platt's smoothed targets; a negative slope is taken for chance. Of two
+    maximum likelihood with Platt's smoothed targets; a negative slope is taken for chance. With two
     groups that is Platt scaling. `isotonic`: the likeliest increasing function of the probability
     (Zadrozny & Elkan, Transforming classifier scores into accurate multiclass probability
-    estimates, 2002), kept away from 0 and 1 by one person more of each group.
+    estimates, 2002), kept away from 0 and 1 by one added person of each group.
     """
     chances, known = check_beliefs(beliefs), to_array("truth", truth, "biu").ravel()
     if len(known) == 0:
@@ -207,7 +207,7 @@ def calibrate_beliefs(
 def _cross_validate(
     logits: _Floats, chances: _Floats, truth: _Integers, scaling: tuple[_Floats, _Floats]
 ) -> tuple[float, float]:
-    """Surprise (nats) at the groups of people whom a scaling, an isotonic curve were not fitted to.
+    """Cross-validated log loss (nats) of the scaling and of the isotonic curve.
 
     `chances` are those of group 1; `scaling` is one of all, near which the others are.
     """
@@ -216,7 +216,7 @@ def _cross_validate(
     slopes, offsets = _fit_scaling(logits, truth, others, scaling)
     scaled = _normalise(slopes[fold] * logits + offsets[fold].T)[1]
     isotonic = _fit_monotone(chances, fold, chances, truth, fold)
-    # Of one group alone nothing can be learnt.
+    # Nothing can be learnt from one group alone.
     members = others @ (truth == 1)
     counted = (members > 0) & (members < others.sum(axis=1))
 
@@ -229,13 +229,13 @@ def _cross_validate(
 def _fit_monotone(
     chances: _Floats, curve: _Integers, held_out: _Floats, truth: _Integers, fold: _Integers
 ) -> _Floats:
-    """(n,) chances of group 1, each by the curve of its number: an increasing function of a chance.
+    """(n,) probabilities of group 1, each by the isotonic curve of its number in `curve`.
 
-    It is the likeliest of all held-out people (m,) who are not of the fold of that number.
+    The curve is the likeliest for the held-out people (m,) who are not of the fold of that number.
     """
     from scipy.optimize import isotonic_regression
 
-    # One person more of each group, at either end.
+    # One added person of each group, at either end.
     places = np.append(held_out, [0.0, 1.0])
     members = np.append(truth == 1, [1.0, 0.0])
     order = np.argsort(places)
@@ -298,10 +298,10 @@ def _fit_scaling(
     centre = weights @ logits.T / people[:, None]
     rows = logits - centre[:, :, None]
     scale = np.sqrt((rows * rows @ weights[:, :, None]).max(axis=(1, 2)) / people)
-    # Equal logits are as far from their mean as rounding makes them.
+    # Equal logits differ from their mean by rounding only.
     rows[scale < _EQUAL], scale[scale < _EQUAL] = 0.0, 1.0
     rows /= scale[:, None, None]
-    # The loss is convex: its slope at (0, flat) tells the sign of the best one.
+    # The loss is convex: its derivative at (0, flat) tells the sign of the best slope.
     sums = rows * weights[:, None] @ is_member.T
     expected[:, 0] = (targets * sums).sum(axis=(1, 2))
     rising = expected[:, 0] > 0
@@ -352,11 +352,11 @@ def _descend(
         hessian[:, others, others] += sums[:, 1:]
         steps = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
         promise = (gradient * steps).sum(axis=1)
-        # Once even the full step promises less than rounding, nothing is left to gain.
+        # Stop once the full step promises less than rounding.
         size = np.where(moving & (promise > 1e-14 * people), 1.0, 0.0)
         before, start = losses, lines
         lines = start - size[:, None] * steps
-        # Close to the end each step squares what the next one promises: after this, no more.
+        # Convergence is quadratic near the optimum: this step is the last that matters.
         if (size * promise <= 1e-9 * people).all():
             break
         losses, p = evaluate(lines)

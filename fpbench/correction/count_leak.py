@@ -1,7 +1,7 @@
-"""What exact counts of a group in disjoint cells of people add to the best guess: no simulation.
+"""What exact counts of a group in disjoint cells add to the best guess, without simulation.
 
-Every claim about parity is computed from such counts (cells of a prediction, or of a prediction and
-a label), and cannot add more than they do, whatever it says of them.
+Every claim about parity is a function of such counts (in cells of a prediction, or of a prediction
+and a label), and so cannot add more than they do.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _Floats = NDArray[np.floating[Any]]
 _Complex = NDArray[np.complex128]
 
 _SURE = 33.0
-"""What is less probable than e^-33 adds nothing that a float shows."""
+"""Events less probable than e^-33 add nothing at floating-point precision."""
 _BLOCK = 1 << 17
-"""Numbers, about, that are computed at once: a few arrays of them fit into the cache."""
+"""About as many numbers are computed at once: a few arrays of them fit into the cache."""
 
 
 @check_arguments
@@ -40,19 +40,20 @@ def compute_count_leak(beliefs: ArrayLike, cells: ArrayLike) -> float:
     Returns
     -------
     float
-        A share of the n people; about .4 to .9 *persons* a count, however many people there are.
+        A share of the n people; about .4 to .9 *persons* per count, whatever n is.
 
     Raises
     ------
     InputError
-        If beliefs are no probabilities, or cells are of another length.
+        If beliefs are not probabilities, or cells are of another length.
 
     Notes
     -----
-    mean_i [sum_c max(p_i P_-i(c - 1), (1 - p_i) P_-i(c)) - m_i], where P_-i is the law of the count
-    of all others in the cell. That of everybody comes from its characteristic function (Hong, On
-    computing the distribution function for the Poisson binomial distribution, 2013), and a person
-    is taken out by dividing it. Who is never talked over, but with probability e^-33, is left out.
+    mean_i [sum_c max(p_i P_-i(c - 1), (1 - p_i) P_-i(c)) - m_i], where P_-i is the distribution of
+    the count of all others in the cell. That of everybody comes from its characteristic function
+    (Hong, On computing the distribution function for the Poisson binomial distribution, 2013), and
+    a person is removed by dividing it. People whose guess changes with probability below e^-33 are
+    left out.
     """
     chances, members = to_floats("beliefs", beliefs), to_array("cells", cells, "biu")
     if chances.ndim != 1 or len(chances) == 0 or members.shape != chances.shape:
@@ -67,7 +68,7 @@ def compute_count_leak(beliefs: ArrayLike, cells: ArrayLike) -> float:
 
 
 def _count_gained(chances: _Floats) -> float:
-    """Expected people of a cell put right by the count who were not before."""
+    """Expected number of people in a cell whom the count puts right in addition."""
     from scipy.special import lambertw
 
     chances = chances[(chances > 0) & (chances < 1)]
@@ -105,7 +106,7 @@ def _count_gained(chances: _Floats) -> float:
 
 
 def _count_each(chances: _Floats, law: _Complex, waves: _Complex) -> _Floats:
-    """(n,) how many are put right of one person of each belief up to one half, as expected.
+    """(n,) expected right guesses that the count adds for a person of each belief up to 1/2.
 
     Counts are columns of waves.
     """
@@ -123,6 +124,6 @@ def _count_each(chances: _Floats, law: _Complex, waves: _Complex) -> _Floats:
 
 
 def _cut_blocks(values: _Floats, width: int) -> Iterator[_Floats]:
-    """Blocks of values of each of which an array of so many columns is made."""
+    """Blocks of values, small enough for arrays with `width` columns."""
     step = max(_BLOCK // width, 1)
     return (values[start : start + step] for start in range(0, len(values), step))

@@ -1,16 +1,16 @@
-r"""What a disclosure about groups can add, at most, to anybody's expected accuracy.
+r"""Upper bounds on what a disclosure about groups adds to anybody's expected accuracy.
 
-The *leak* of a disclosure is the expected rise of the accuracy of the best guess. Whatever a
-disclosure is, it tells I nats about n people's groups, at most the logarithm of the number of
-values that it could have. If the groups are independent given all that is seen before it, the
-information about each person adds up to I at most, and so the leak is at most (h is the binary
+The *leak* of a disclosure is the expected rise of the accuracy of the best guess. Any disclosure
+has some information I, in nats, about n people's groups: at most the logarithm of the number of its
+possible values. If groups are independent given all that is seen before, the information about
+single people adds up to at most I, and so the leak is at most (h is the binary
 entropy in nats, m_i the greatest belief about person i, e the expected error without the
 disclosure)
 
     limit_leak(beliefs, I)  <=  limit_leak_by_error(e, I, n)  <=  sqrt(e I / n)
 
-The first is right for beliefs that are exact; the second for any e that somebody's guess without
-the disclosure has reached. Proofs, and what may not be concluded, are in `docs/limits.md`.
+The first is valid for exact beliefs; the second for the error e of any guess without the
+disclosure. Proofs, and what may not be concluded, are in `docs/limits.md`.
 """
 
 from __future__ import annotations
@@ -29,27 +29,28 @@ from fpbench.components.beliefs import check_beliefs, name_likeliest
 _Floats = NDArray[np.floating[Any]]
 
 _SAMPLE = 50_000
-"""About as many people decide the price of a nat, and the t of a realised gain."""
+"""About as many people are sampled to choose the price of a nat, and the t of a realised gain."""
 _NEWTON_STEPS = 5
-"""The start is off by 1 % at most, and each step squares that."""
+"""Newton steps: the start is off by 1 % at most, and each step squares the error."""
 _ROUNDED = 1e-12
-"""By what share an advantage is rounded up,"""
+"""Relative amount by which an advantage is rounded up,"""
 _LAST_BITS = 1e-15
-"""and by how much, which is more than what cancels in a small one."""
+"""and absolute amount, more than the cancellation in a small one."""
 _LEAST = np.finfo(np.float64).tiny
 """Stands for 0 in logarithms."""
 _LOG_PRICES = (-6.5, 30.0)
-"""Logarithms of the smallest and the greatest price of a nat, in people, that are tried."""
+"""Logarithms of the least and the greatest price of a nat, in people, that are tried."""
 
 
 @check_arguments
 def limit_leak(
     beliefs: ArrayLike, nats: float, *, household_sizes: ArrayLike | None = None
 ) -> float:
-    """The greatest leak of a disclosure, for those whose beliefs are exact.
+    """The greatest leak of a disclosure to an adversary whose beliefs are exact.
 
-    Calibrated beliefs that lump different people together are not exact, and their limit can be
-    exceeded: print it as "if these beliefs are exact", and `limit_leak_by_error` without an if.
+    Calibrated beliefs that treat different people alike are not exact, and their limit can be
+    exceeded: print it as "if these beliefs are exact"; `limit_leak_by_error` needs no such
+    condition.
 
     Parameters
     ----------
@@ -60,8 +61,8 @@ def limit_leak(
         the entropy of what is disclosed. Not -ln of the probability of what *was* disclosed: that
         goes into `limit_realised_gain`.
     household_sizes
-        (n,) people whose groups depend on each other's, with the person; 1 for everybody if left
-        out. Households are independent of each other.
+        (n,) number of people whose groups depend on each other, the person included; 1 by default.
+        Households are independent of each other.
 
     Returns
     -------
@@ -71,7 +72,7 @@ def limit_leak(
     Raises
     ------
     InputError
-        If beliefs are no probabilities, sizes are below 1, or nats are negative or no number.
+        If beliefs are not probabilities, sizes are below 1, or nats are negative or not a number.
 
     Notes
     -----
@@ -101,15 +102,15 @@ def limit_leak(
 
 @check_arguments
 def limit_leak_by_error(error: float, nats: float, people: int, groups: int = 2) -> float:
-    """The greatest leak of a disclosure, given what a guess without it reaches.
+    """The greatest leak of a disclosure, given the error of a guess without it.
 
-    It rises with the error, so the error of any guess that does not use the disclosure may stand
-    for that of the best one.
+    It rises with the error, so the error of any guess without the disclosure may replace that of
+    the best one.
 
     Parameters
     ----------
     error
-        Expected share of people whom such a guess puts wrong, in [0, 1].
+        Expected share of people guessed wrong, in [0, 1].
     nats
         Greatest information of the disclosure about the groups, in nats; see `limit_leak`.
     people
@@ -129,9 +130,9 @@ def limit_leak_by_error(error: float, nats: float, people: int, groups: int = 2)
 
     Notes
     -----
-    Two groups: 2 e (q - 1/2) with h(q) = ln 2 - I / (2 n e): the worst case is 2 n e people of whom
-    nothing is known and others who are certain. More groups: sqrt(e I / n), which is proven for
-    any number of them.
+    Two groups: 2 e (q - 1/2) with h(q) = ln 2 - I / (2 n e): the worst case is 2 n e people about
+    whom nothing is known and others who are certain. More groups: sqrt(e I / n), which is proven
+    for any number of groups.
     """
     nats = _check_nats(nats)
     if not 0 <= error <= 1:
@@ -160,14 +161,14 @@ def limit_leaks_by_error(
     shares = np.sqrt(2 * each)
     binary = groups == 2
     shares[binary] = _find_advantage(each[binary])
-    with np.errstate(invalid="ignore"):  # an infinite share of nobody
+    with np.errstate(invalid="ignore"):  # 0 people have an infinite share
         limits = np.minimum(np.where(capped > 0, capped * shares, 0.0), capped)
     limits[np.isnan(nats + people + groups)] = np.nan
     return np.asarray(limits, np.float64)
 
 
 def _find_advantage(nats: _Floats) -> _Floats:
-    """The x in [0, 1] with ln 2 - h((1 + x) / 2) = nats, rounded up; NaN stays.
+    """The x in [0, 1] with ln 2 - h((1 + x) / 2) = nats, rounded up; NaN for NaN.
 
     Newton's method from above: the left side is convex in x, so that no step passes the root. It
     starts where h(q) <= ln 2 (4 q (1 - q))^(1 / ln 4) puts the root at most (Topsoe, Bounds for
@@ -198,9 +199,9 @@ def limit_realised_gain(
 ) -> float:
     """The greatest gain over the best guess, given what *was* disclosed.
 
-    With probability 1 - delta over the groups and the disclosure, no guess from the disclosure is
-    right about more people than the best guess without it by more than this share. With delta = 1
-    it limits the *expected* gain given the disclosure.
+    With probability 1 - delta over the groups and the disclosure, no guess from the disclosure
+    exceeds the accuracy of the best guess without it by more than this. With delta = 1 it limits
+    the *expected* gain given the disclosure.
 
     Parameters
     ----------
@@ -291,8 +292,8 @@ def _upper_root(entropy: float, least: float) -> float:
 def _sample_evenly(most: _Floats) -> NDArray[np.intp]:
     """Rows of a sample that is spread evenly over the beliefs.
 
-    It finds the price, or the t, of a limit: any of them gives a valid one, and near the best one
-    limits hardly differ.
+    It serves to find the price, or the t, of a limit: any gives a valid limit, and near the best
+    one limits hardly differ.
     """
     return np.argsort(most, kind="stable")[:: max(len(most) // _SAMPLE, 1)]
 
@@ -316,7 +317,7 @@ def _spend(ordered: _Floats, surprise: _Floats, price: _Floats) -> tuple[_Floats
 
     `ordered` are beliefs (K, n), greatest first, and `surprise` is the sum of -p ln p up to each.
     """
-    # If r groups are distinguished, a wrong one is guessed with this share of the right one's odds.
+    # If r groups are distinguished, the odds of a wrong guess are this share of the right one's.
     wrong = np.exp(-1 / price)
     right = ordered.cumsum(axis=0) / (1 + np.multiply.outer(np.arange(len(ordered)), wrong))
     # Groups that are less likely than what is left for a wrong guess are never guessed.

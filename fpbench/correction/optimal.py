@@ -83,7 +83,7 @@ class OptimalCorrector(Corrector):
         Raises
         ------
         InputError
-            If nothing is known, or something that this corrector cannot express.
+            If there are no constraints, or one that this corrector cannot express.
         """
         self.check(problem)
         correction = self.solve(problem)

@@ -1,6 +1,6 @@
 """Tilted Poisson-binomial distributions of how many people belong to group 1.
 
-Everyone belongs to group 1 with a probability of their own, independently. A *tilt* shifts all
+People belong to group 1 independently, each with an own probability. A *tilt* shifts all
 log-odds by one number, so that a count that is very improbable becomes the expected one: nothing
 underflows, and the tilt is taken back exactly.
 """
@@ -21,7 +21,7 @@ _Mask = NDArray[np.bool_]
 TRIM = 1e-40
 """A count this much less probable than the likeliest one is left out of a distribution."""
 _STRAIGHT = 1e-3
-"""Tilts are interpolated where a straight line misses the one in the middle by less."""
+"""Greatest error, at the midpoint, of linear interpolation between tilts."""
 _WIDE = 96
 """Length from which convolving one pair of arrays at a time is quicker than all pairs at once."""
 
@@ -50,7 +50,7 @@ class Side:
     def _ties(self) -> _Floats:
         """(free,) tilts that make each count and the next about equally likely.
 
-        Those that make what lies between the two the expected count, interpolated.
+        They make the midpoint of the two the expected count, by interpolation.
         """
         if self.free == 0:
             return np.empty(0)
@@ -61,8 +61,8 @@ class Side:
     def _levels(self) -> tuple[_Floats, _Floats]:
         """Tilts, and the log-odds of the expected share of group 1 under each.
 
-        Were all beliefs equal, one would be a straight line of the other. A guess with few levels
-        of confidence is a few such lines with bends between them: points are added to these.
+        If all beliefs were equal, one would be a linear function of the other. With few levels of
+        confidence it is nearly piecewise linear: points are added at the bends.
         """
         from scipy.special import expit
 
@@ -104,7 +104,7 @@ class Tilted:
     """
 
     def __init__(self, side: Side, centre: int | None = None) -> None:
-        """Tilted so that a count becomes the likeliest one, or, without one, not at all."""
+        """Tilt so that `centre` becomes the likeliest count; no tilt if it is None."""
         from scipy.special import expit
 
         self._centre = centre or 0
@@ -114,7 +114,7 @@ class Tilted:
         self.log_scale = float(grown.sum()) - self._tilt * self._centre
         """Log of the ratio of the probability of the centre to its tilted probability."""
         self._order = np.argsort(log_odds, kind="stable")
-        # Those who only fill up the last level are certainly not of group 1.
+        # Padding of the last level: people who are certainly not of group 1.
         leaves: _Floats = np.zeros((2, 1 << max(side.free - 1, 1).bit_length()))
         leaves[0] = 1.0
         leaves[:, : side.free] = expit([-log_odds[self._order], log_odds[self._order]])

@@ -1,18 +1,18 @@
 """An adversary's posterior beliefs about everyone's group, given that a claim holds.
 
-Its beliefs are independent probabilities. Whatever a claim is about, it depends on few totals: how
-many people of each prediction (and label) belong to each group. Where their law can be computed,
-the posterior is exact: of two groups, by convolutions, for any number of people (`two_groups`); of
-more, where all tables of counts can be listed (`count_tables`). Elsewhere the beliefs are those of
-maximum entropy under the totals that are expected given the claim (`maximum_entropy`).
+Its beliefs are independent probabilities. A claim depends on few totals: how many people of each
+prediction (and label) belong to each group. Where their distribution can be computed, the posterior
+is exact: for two groups, by convolutions, for any number of people (`two_groups`); for more, where
+all tables of counts can be listed (`count_tables`). Elsewhere the beliefs are those of maximum
+entropy under the totals that are expected given the claim (`maximum_entropy`).
 
-Counts in other sets of people are `Facts`; `collect_facts` puts all that is known in counts into
-one. Of few people the posterior is exact, whatever else is known (`every_vector`). Of more, people
-who are proven are settled, the others' beliefs are those of maximum entropy given all counts
-(`condition_beliefs`), and what is no count, such as a claim that rates are within a tolerance,
-conditions these beliefs afterwards as it would any others, together with the counts of its own
-classes. That is not Bayes' rule twice: the first step leaves people dependent, and the second takes
-them for independent.
+Counts in other sets of people are `Facts`; `collect_facts` merges all counts into one object. For
+few people the posterior is exact, whatever else is known (`every_vector`). For more, proven people
+are settled, the others' beliefs are those of maximum entropy given all counts
+(`condition_beliefs`), and constraints that are not counts, such as a claim that rates are within a
+tolerance, then condition these beliefs, together with the counts of their own classes. That is not
+Bayes' rule twice: the first step leaves people dependent, and the second takes them for
+independent.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ _Floats: TypeAlias = NDArray[np.float64]
 Method: TypeAlias = Literal["exact", "maximum-entropy"]
 
 _LEAST = 1e-9
-"""Belief in a group that is proven, of who did not believe in it."""
+"""Stands for a prior belief of 0 in a group that is then proven."""
 _MOST = 700.0
 """Greatest log-odds: beyond them, probabilities near 0 underflow."""
 _DRAW = 0
 """Seed of the groups that the search begins from."""
 _RARE = 8 * math.log(2)
-"""Surprise (nats) of a claim from which on it may leave few tables of counts, far from each other,
-of which drawing misses some."""
+"""Surprise (nats) above which a claim may leave few, distant tables of counts, some of which
+sampling misses."""
 _MANY_TABLES = 8_000_000
-"""Tables of counts that are looked at then: a few seconds."""
+"""Most tables of counts that are listed then: a few seconds."""
 _SEARCH = 20.0
 """Seconds that the search for groups that satisfy a very improbable claim may take."""
 _NEAR = 0.03
-"""Distance to the optimum, root mean square, at which beliefs given facts are near enough."""
+"""Root mean square distance to the optimum at which beliefs given facts are accurate enough."""
 _ASCENT = 60.0
 """Seconds that beliefs given facts may take."""
 _LAST_DIGITS = 1e-12
@@ -83,17 +83,17 @@ class Posterior:
     that the likeliest groups that satisfy it were not found in time."""
     claim_bits: float
     """-log2 P(claim): what the claim tells the adversary. `inf` if the probability is 0, NaN if
-    nobody knows, as of facts about more than few people."""
+    unknown, as for facts about more than few people."""
     prior_expected_accuracy: float
-    """Expected share of people put right by naming the likeliest group, before the claim."""
+    """Expected accuracy of naming the likeliest group, before the claim."""
     expected_accuracy: float | None
     """The same after it; None without beliefs after it."""
     method: Method
     """How it was computed: `exact`, or `maximum-entropy` with sampled counts."""
     error: float | None
     """Standard error of sampling, as a mean absolute error of the probabilities; 0 if exact. None
-    if the claim is so rare that one table of counts that satisfies it stands for all others. Of
-    facts: the distance to the optimum at most, as of `condition_beliefs`."""
+    if the claim is so rare that one table of counts that satisfies it stands for all others. For
+    facts: the greatest distance to the optimum, as in `condition_beliefs`."""
 
 
 @check_arguments
@@ -103,22 +103,22 @@ def compute_posterior(beliefs: ArrayLike, problem: Problem) -> Posterior:
     Parameters
     ----------
     beliefs
-        (n, K) probabilities of each group, of independent people; 0 and 1 are certain. Of two
-        groups the smaller probability counts: no digits are lost where the other is nearly 1.
+        (n, K) probabilities of each group, of independent people; 0 and 1 are certain. With two
+        groups the smaller probability is used: no digits are lost where the other is nearly 1.
     problem
-        Its guess, weights and own beliefs are not looked at. Known people are facts, not chances.
-        People whom its constraints do not look at keep their beliefs.
+        Its guess, weights and own beliefs are not used. Known people are facts, not probabilities.
+        People whom its constraints are not about keep their beliefs.
 
     Returns
     -------
     Posterior
-        Two groups whose constraints do not tie slices to each other are exact, and so are few
-        people. Others are approximate; the same call has the same answer.
+        Exact for two groups whose constraints do not link slices, and for few people; else
+        approximate, but reproducible.
 
     Raises
     ------
     InputError
-        If beliefs are no probabilities (n, K).
+        If beliefs are not probabilities (n, K).
     ContradictionError
         If facts contradict each other or other counts.
 
@@ -159,11 +159,11 @@ def compute_posterior(beliefs: ArrayLike, problem: Problem) -> Posterior:
 
 
 def _condition_on_facts(prior: _Floats, counted: CountedProblem) -> Posterior:
-    """Beliefs given facts and whatever else is known."""
+    """Beliefs given facts and all other constraints."""
     problem = counted.problem
     possible = find_possible(problem) if problem.possible is None else problem.possible
     allowed = np.where(possible, prior, 0.0)
-    if not allowed.any(axis=1).all():  # nobody believed in what is proven
+    if not allowed.any(axis=1).all():  # the beliefs gave a proven group probability 0
         allowed = np.where(possible, np.maximum(prior, _LEAST), 0.0)
     exact = condition_vectors(allowed, counted)
     if exact is not None:
@@ -172,7 +172,7 @@ def _condition_on_facts(prior: _Floats, counted: CountedProblem) -> Posterior:
     ascent = condition_beliefs(facts, prior, possible, error=_NEAR, seconds=_ASCENT)
     answer = Conditioned(math.nan, ascent.beliefs, ascent.error_bound)
     if others:
-        # Sums over people settle nothing once they are counts; what else is counted still does.
+        # Sums that are counts add nothing more; other counted constraints still do.
         left = tuple(
             one
             for one in problem.constraints
@@ -192,7 +192,7 @@ def _report(prior: _Floats, answer: Conditioned, method: Method) -> Posterior:
         return Posterior(None, bits, before, None, method, 0.0)
     bits = -answer.log_probability / math.log(2)
     bits = bits if math.isnan(bits) else max(0.0, bits)
-    # Sums in floating point leave who was certain a last digit off.
+    # Sums in floating point may move certain people by a last digit.
     certain = ((prior == 1) & (answer.probabilities > 1 - _LAST_DIGITS)).any(axis=1)
     probabilities = np.where(certain[:, None], prior, answer.probabilities)
     after = float(probabilities.max(axis=1).mean())
@@ -200,7 +200,7 @@ def _report(prior: _Floats, answer: Conditioned, method: Method) -> Posterior:
 
 
 def _condition_two_groups(prior: _Floats, counted: CountedProblem) -> Conditioned | None:
-    """Exactly, for any number of people; None if that cannot be done."""
+    """The exact posterior, for any number of people; None if it cannot be computed."""
     problem = counted.problem
     if problem.groups != 2:
         return None
@@ -266,6 +266,6 @@ def _condition_on_rare(prior: _Floats, counted: CountedProblem) -> Conditioned:
     nearest = solve_exact(problem, _SEARCH)
     if nearest.status == SolverStatus.INFEASIBLE:
         return Conditioned(-math.inf, None)
-    if nearest.status != SolverStatus.OPTIMAL:  # whatever was found may be far from the likeliest
+    if nearest.status != SolverStatus.OPTIMAL:  # the groups found may be far from the likeliest
         return Conditioned(math.nan, None)
     return condition_approximately(prior, counted, nearest.values)

@@ -1,4 +1,4 @@
-"""Who is proven: people whose group follows from what is known, whatever else anybody believes."""
+"""Proven people: those whose group follows from the constraints, whatever the beliefs."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from fpbench.correction.facts.linear_programs import prove
 
 @check_arguments
 def find_possible(problem: Problem, *, seconds: float = 120.0) -> NDArray[np.bool_]:
-    """The groups (n, K) that each person may have; whoever has one left is proven.
+    """(n, K) the groups that each person may have; a person with only one is proven.
 
-    Known people have one. Of two groups so have the members of a class (a prediction, or a
+    Known people have one. With two groups, so have the members of a class (a prediction, or a
     prediction and a label) that can only belong to one group as a whole. What follows from `Facts`,
-    and from other counts with them, is found by `prove`. Where other constraints tie slices to each
-    other, and for more groups, nothing else is ruled out: nothing is that can be true.
+    and from other counts with them, is found by `prove`. Where other constraints link slices, and
+    for more groups, nothing else is ruled out; what is ruled out is always impossible.
 
     Parameters
     ----------
     problem
-        What is known; its guess, weights and beliefs are not looked at.
+        Its constraints are used; its guess, weights and beliefs are not.
     seconds
         Limit of the linear programs of `prove`.
 
     Raises
     ------
     ContradictionError
-        If `Facts` contradict each other or other counts. Of other constraints that contradict each
-        other, nothing follows.
+        If `Facts` contradict each other or other counts. Nothing follows from other constraints
+        that contradict each other.
     """
     counted = CountedProblem(problem)
     possible = np.ones((len(problem.guess), problem.groups), np.bool_)
@@ -73,7 +73,7 @@ def _rule_out_classes(counted: CountedProblem, possible: NDArray[np.bool_]) -> N
         high = np.minimum(high - x, least[1] + free[1])
         reached = (low <= high) & (x >= least[0]) & (x <= least[0] + free[0])
         if not reached.any():
-            continue  # nothing satisfies it, and nothing follows
+            continue  # nothing satisfies it, so nothing follows
         ends = ((x[reached].min(), x[reached].max()), (low[reached].min(), high[reached].max()))
         for side, mask, base, room, (lowest, highest) in zip(
             sides, known, least, free, ends, strict=True

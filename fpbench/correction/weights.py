@@ -41,14 +41,14 @@ def best_exponent(problem: Problem, truth: Codes, most: int = 99) -> int | None:
     `truth`: (n,) true group codes. `most`: greatest exponent tried; 0..most are.
 
     Returns: the smallest of the most accurate exponents; None if the constraint cannot hold here,
-    and nothing can be learnt about exponents.
+    so that nothing is learnt about exponents.
     """
     correct = exponent_scores(problem, truth, most)
     return None if correct is None else int(np.argmax(correct))
 
 
 def exponent_scores(problem: Problem, truth: Codes, most: int) -> NDArray[np.int64] | None:
-    """Guesses put right less guesses spoilt by the correction with each exponent 0..most.
+    """Net number of guesses put right by the correction with each exponent 0..most.
 
     (most + 1,) counts; None if the constraints cannot hold. Equals the change in the number of
     right guesses that `solve_exact` makes with the weights raised to that power; for equalized
@@ -124,7 +124,7 @@ def _take_cheapest(weights: _Weights, rows: NDArray[np.intp], count: int) -> NDA
     rows, values = rows[order], values[order]
     another = np.diff(values) > 0
     if not another.all():
-        # A stable sort takes several times longer; sorting the rows of equals mends it.
+        # A stable sort takes several times longer; sorting the rows of equals is enough.
         level = np.concatenate([[0], np.cumsum(another)])
         rows = np.sort(level * len(weights) + rows) % len(weights)
     return rows[:count]
@@ -149,8 +149,8 @@ def sharpen(
     `held_out_confidence`, `truth`: the same problem where the adversary knows the truth: (m,)
     confidences and group codes. `most`: greatest exponent tried.
 
-    Returns: (n,) weights in [1, 2**exponent]; the exponent is 1 if the held-out part decides
-    nothing: it has no constraints, or they cannot hold there.
+    Returns: (n,) weights in [1, 2**exponent]; the exponent is 1 if the held-out part has no
+    constraints, or they cannot hold there.
     """
     exponent = None
     if held_out.constraints:

@@ -1,4 +1,4 @@
-"""What every way of conditioning answers."""
+"""The result of every way of conditioning."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Conditioned:
     """Beliefs given a claim."""
 
     log_probability: float
-    """Of the claim; -inf if it has none, NaN if nobody knows."""
+    """Log-probability of the claim; -inf if it is impossible, NaN if unknown."""
     probabilities: NDArray[np.float64] | None
-    """(n, K); None if the claim has probability 0, or nobody knows."""
+    """(n, K); None if the claim has probability 0, or they are unknown."""
     error: float | None = 0.0
     """Standard error of sampling, as a mean absolute error of the probabilities; None: unknown."""

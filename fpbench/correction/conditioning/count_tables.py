@@ -29,11 +29,11 @@ from fpbench.correction.exact.counting import CountedProblem
 _Floats: TypeAlias = NDArray[np.float64]
 
 _MOST_TABLES = 400_000
-"""Tables of counts that are looked at, at most."""
+"""Most tables of counts that are listed."""
 _CHUNK = 1 << 17
-"""Tables that are looked at at once."""
+"""Tables that are checked at once."""
 _MOST_STEPS = 4_000_000
-"""Counts, people after people, that a recurrence goes through at most."""
+"""Most counts, summed over people, that a recurrence goes through."""
 
 
 def condition_tables(
@@ -41,8 +41,8 @@ def condition_tables(
 ) -> Conditioned | None:
     """Beliefs given conditions on counts; None if there are too many tables of counts.
 
-    `beliefs`: (n, K) probabilities of independent people; not looked at are those of the problem.
-    `most`: tables of counts that are looked at, at most.
+    `beliefs`: (n, K) probabilities of independent people; those of the problem are not used.
+    `most`: most tables of counts that are listed.
     """
     members, classes = counted.members, len(counted.classes.sizes)
     slices = _split(counted.conditions, classes)
@@ -93,12 +93,12 @@ def _split(conditions: Sequence[Condition], classes: int) -> list[_Slice] | None
 
 
 class _Law:
-    """Law of how many people of a class belong to each group, in logarithms."""
+    """Log-probabilities of how many people of a class belong to each group."""
 
     def __init__(self, log_beliefs: _Floats) -> None:
         self._log_beliefs = log_beliefs
         people, groups = log_beliefs.shape
-        # The last group has whoever is in no other.
+        # The last group has the people who are in no other.
         self._box = (people + 1,) * (groups - 1)
         start: _Floats = np.full(self._box, -np.inf)
         start[(0,) * (groups - 1)] = 0.0
@@ -141,7 +141,7 @@ class _Law:
 
 
 def _shift(group: int, dimensions: int) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """Where counts are that have one more of a group, and where they were."""
+    """Slices of an array of counts that shift it by one person of a group: to, and from."""
     into = tuple(slice(1, None) if d == group else slice(None) for d in range(dimensions))
     out_of = tuple(slice(None, -1) if d == group else slice(None) for d in range(dimensions))
     return into, out_of
@@ -192,7 +192,7 @@ def _list_tables(part: _Slice, every: Sequence[_Law]) -> _Listed:
 
 
 def _combine(beliefs: _Floats, members: NDArray[np.int8], listed: Sequence[_Listed]) -> Conditioned:
-    """All slices together: only who has a member somewhere ties them to each other."""
+    """All slices together: they are linked only by which groups have a member somewhere."""
     everyone = (1 << beliefs.shape[1]) - 1
     sharing = [one for one in listed if one.shares]
     patterns = [_log_patterns(one, everyone) for one in sharing]
@@ -203,7 +203,7 @@ def _combine(beliefs: _Floats, members: NDArray[np.int8], listed: Sequence[_List
             others = [p for other, p in zip(sharing, patterns, strict=True) if other is not one]
             logs = logs + _log_completed(others, everyone)[one.groups]
         probability = _log_sum(logs)
-        # The probability that slices satisfy together counts once.
+        # The joint probability of the slices that share is counted once.
         if not one.shares or one is sharing[0]:
             total += probability
         if probability == -np.inf:

@@ -1,4 +1,4 @@
-"""Beliefs given anything at all about few people: every vector of groups is looked at."""
+"""Beliefs of few people given any constraints, by enumeration of all vectors of groups."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _Floats: TypeAlias = NDArray[np.float64]
 
 _MOST_VECTORS = 300_000
 _SLACK = 1e-9
-"""By how much a sum may miss its bounds, as a share of the coefficients': sums are rounded."""
+"""Tolerance of a sum's bounds, relative to the sum of its coefficients, for rounding."""
 
 
 def condition_vectors(beliefs: _Floats, counted: CountedProblem) -> Conditioned | None:
     """Beliefs given conditions on counts, on sums and facts; None if there are too many vectors.
 
-    `beliefs`: (n, K) probabilities of independent people; not looked at are those of the problem.
-    `counted`: what is known. Noise of a fact's count has the density of its law.
+    `beliefs`: (n, K) probabilities of independent people; those of the problem are not used.
+    `counted`: the problem. Noise of a fact's count has the density of its law.
     """
     members, linear, classes = counted.members, counted.linear, len(counted.classes.sizes)
     facts = [one for one in counted.problem.constraints if isinstance(one, Facts)]
@@ -66,7 +66,7 @@ def condition_vectors(beliefs: _Floats, counted: CountedProblem) -> Conditioned 
 
 
 def _weigh_facts(facts: Facts, vectors: NDArray[Any]) -> _Floats:
-    """(V,) log-likelihood of facts, but for a constant, if the groups are those of a vector."""
+    """(V,) log-likelihood of facts, up to a constant, if the groups are those of a vector."""
     logs = np.zeros(len(vectors))
     exact, gaussian, laplace = ~facts.noisy, facts.sigma > 0, facts.scale > 0
     for group in range(facts.groups):
@@ -74,7 +74,7 @@ def _weigh_facts(facts: Facts, vectors: NDArray[Any]) -> _Floats:
         low, high = facts.low[:, group], facts.high[:, group]
         inside = (counts[:, exact] >= low[exact]) & (counts[:, exact] <= high[exact])
         logs[~inside.all(axis=1)] = -np.inf
-        with np.errstate(invalid="ignore"):  # of what was not measured, ends are infinite
+        with np.errstate(invalid="ignore"):  # without a measurement, ends are infinite
             missed = np.where(np.isfinite(low), counts - low, 0.0)
         logs -= (missed[:, gaussian] ** 2 / (2 * facts.sigma[gaussian] ** 2)).sum(axis=1)
         logs -= (np.abs(missed[:, laplace]) / facts.scale[laplace]).sum(axis=1)

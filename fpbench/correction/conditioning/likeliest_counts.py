@@ -4,7 +4,7 @@ Each step is the projection of expected totals onto the rows, in the metric of t
 (Lawson & Hanson, Solving Least Squares Problems, 1974, ch. 23: least distance programming); what
 is not linear is replaced by its tangent. The steps converge to the beliefs of least relative
 entropy to the given ones under which expected totals satisfy the rows (Csiszar, I-divergence
-geometry, 1975): given the conditions, totals lie near these, but for luck.
+geometry, 1975): given the conditions, totals are concentrated near these.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _flatten(coefficients: Sequence[Sequence[int]], most: float, people: TiltedP
 
 
 def _project(tilt: _Floats, moments: Moments, rows: Sequence[LinearRow]) -> _Floats | None:
-    """The tilt of the nearest totals that satisfy rows, were their law normal."""
+    """The tilt of the nearest totals that satisfy rows, if totals were normal."""
     from scipy.optimize import nnls
 
     if not rows:
@@ -135,7 +135,7 @@ def _list_tangents(
 def _compare(
     condition: RatesWithin | Gap, counts: _Floats, high: int, low: int, people: TiltedPeople
 ) -> tuple[_Floats, float]:
-    """How far two rates are further apart than the tolerance, and its slope by the counts."""
+    """By how much two rates differ beyond the tolerance, and the gradient by the counts."""
     tolerance = float(condition.tolerance)
     flat = np.zeros(people.totals)
     table = flat[: people.classes * people.groups].reshape(people.classes, people.groups)

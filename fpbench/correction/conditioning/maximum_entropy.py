@@ -1,10 +1,10 @@
-"""Beliefs given any conditions on totals, of many people: maximum entropy.
+"""Beliefs of many people given any conditions on totals: maximum entropy.
 
-Given the totals, people are tilted beliefs conditioned on the totals, which differ from the tilted
-beliefs themselves by about one part in the number of people. So the beliefs given a claim are those
-of least relative entropy to the given ones under which totals expect what they expect given the
-claim. What a claim leaves in one piece is sampled at once; where it leaves several (rates that are
-far apart in one direction or another), each piece has its own tilt and its own probability.
+Given the totals, the posterior is the tilted beliefs conditioned on the totals, which differs from
+the tilted beliefs by about one part in the number of people. So the beliefs given a claim are those
+of least relative entropy to the given ones under which totals have the expectation that they have
+given the claim. A connected region is sampled as a whole; if a claim leaves several regions (rates
+that are far apart in one direction or another), each has its own tilt and its own probability.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from fpbench.data.sample import Codes
 _Floats: TypeAlias = NDArray[np.float64]
 
 _PILOT = 8_192
-"""Tables that are drawn of every piece."""
+"""Tables drawn from every piece."""
 _FULL = 8
-"""Pieces above which fewer tables are drawn of each before it is known which ones count."""
+"""Number of pieces above which fewer tables are drawn from each in the first round."""
 _MORE = 16_384
-"""Tables that are drawn at a time of the piece whose error counts most."""
+"""Tables drawn at a time from the piece whose error matters most."""
 _MOST_DRAWS = 12
-"""How often more are drawn at most."""
+"""Most times that more tables are drawn."""
 _SMALL = 0.1
-"""People by which the expected size of a group may be wrong, when no more tables are drawn."""
+"""Error of a group's expected size, in people, at which drawing stops."""
 _RARE = 1e-3
 """Least share of a claim's probability that a piece needs to count."""
 _NEGLIGIBLE = 10.0
@@ -51,9 +51,9 @@ _MOST_PIECES = 512
 def condition_approximately(
     beliefs: _Floats, counted: CountedProblem, feasible: Codes | None = None
 ) -> Conditioned:
-    """Beliefs given conditions on totals; impossible if nothing was drawn that satisfies them.
+    """Beliefs given conditions on totals; impossible if no drawn table satisfies them.
 
-    `beliefs`: (n, K) probabilities of independent people; not looked at are those of the problem.
+    `beliefs`: (n, K) probabilities of independent people; those of the problem are not used.
     `feasible`: (n,) groups that satisfy the conditions: tables are drawn around theirs.
     """
     members, classes = counted.members, len(counted.classes.sizes)
@@ -91,7 +91,7 @@ def condition_approximately(
 
 @dataclass(frozen=True)
 class _Found:
-    """A piece that has a probability."""
+    """A piece with positive probability."""
 
     likeliest: Likeliest
     sampler: RegionSampler
@@ -114,7 +114,7 @@ def _share(found: Sequence[_Found]) -> tuple[float, _Floats]:
 
 
 def _draw_enough(found: list[_Found], people: TiltedPeople) -> list[_Found]:
-    """More tables of the pieces whose errors count, until they are small."""
+    """Draw more tables of the pieces whose errors matter, until these are small."""
     shares = _share(found)[1]
     found = [one for one, share in zip(found, shares, strict=True) if share > _RARE]
     for _ in range(_MOST_DRAWS):
@@ -166,7 +166,7 @@ class _Piece:
 
     conditions: tuple[Condition, ...]
     earlier: tuple[tuple[Condition, ...], ...]
-    """What must not hold: the pieces share nothing."""
+    """Earlier pieces, which must not hold: pieces are disjoint."""
     likeliest: Likeliest
 
     def is_first(self, tables: Tables) -> NDArray[np.bool_]:
@@ -184,7 +184,7 @@ def _list_pieces(
     plain = [c for c in conditions if not isinstance(c, AnyOf | RatesApart)]
     choices = [list_options(c) for c in conditions if isinstance(c, AnyOf | RatesApart)]
     if math.prod(len(options) for options in choices) > _MOST_PIECES:
-        # Too many to look at each: whatever satisfies them is checked, table by table.
+        # Too many pieces: the condition is checked table by table instead.
         plain, choices = list(conditions), []
     ways = [tuple(one for option in chosen for one in option) for chosen in product(*choices)]
     located = [(way, find_likeliest(people, [*plain, *way], rows)) for way in ways]

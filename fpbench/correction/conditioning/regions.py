@@ -1,6 +1,6 @@
-"""Which of many tables of counts satisfy conditions, and which conditions are about other people.
+"""Checks of many tables of counts against conditions, and the split of conditions by people.
 
-Everything is decided in whole numbers, as one table is by `Condition.holds`.
+Everything is decided in whole numbers, as `Condition.holds` decides one table.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _satisfy_row(row: Row, tables: Tables) -> _Mask:
 
 
 def _compare_rates(condition: RatesWithin | RatesApart | Gap, tables: Tables) -> _Mask:
-    """Rates x / m of pairs of groups, multiplied out; a group of nobody has no rate."""
+    """Rates x / m of pairs of groups, multiplied out; an empty group has no rate."""
     part = condition.part
     positives, members = _tally(part, tables)
     e, q = condition.tolerance.as_integer_ratio()
@@ -87,7 +87,7 @@ def _compare_rates(condition: RatesWithin | RatesApart | Gap, tables: Tables) ->
         rows = np.arange(len(tables))
         for high, low in permutations(range(part.groups), 2):
             left, right = difference(high, low)
-            # Where a group has nobody, both sides are 0.
+            # If a group is empty, both sides are 0.
             close = np.asarray(left <= right, dtype=bool)
             rows, x, m = rows[close], x[:, close], m[:, close]
         allowed = np.zeros(len(tables), dtype=bool)
@@ -138,7 +138,7 @@ def join_classes(sets: Sequence[frozenset[int]]) -> list[frozenset[int]]:
 
 
 def list_options(condition: AnyOf | RatesApart) -> list[tuple[Condition, ...]]:
-    """The ways to satisfy a condition that leaves several, as conditions that leave one each."""
+    """The alternatives of a condition, each as a condition with a single one."""
     if isinstance(condition, AnyOf):
         nested = [
             [list_options(one) if isinstance(one, AnyOf | RatesApart) else [(one,)]

@@ -1,12 +1,13 @@
 """Expected totals given a region of counts: importance sampling of tables of counts.
 
-Tables are drawn one count after the other, each given the earlier ones and within the interval that
-the rows leave it (Geweke, Hajivassiliou & Keane's simulator; Genz 1992), from normal laws that are
-fitted to the region in a few rounds (adaptive importance sampling; Oh & Berger 1992). What rows do
-not say is checked, exactly. Everything is drawn from fixed sequences: the same every time.
+Tables are drawn count by count, each given the earlier ones and within the interval that the rows
+allow (Geweke, Hajivassiliou & Keane's simulator; Genz 1992), from normal distributions that are
+fitted to the region in a few rounds (adaptive importance sampling; Oh & Berger 1992). Conditions
+that are not rows are checked exactly. Points come from fixed sequences, so results are
+reproducible.
 
-The law of the counts is a product of shifted binomials, each with the mean given the earlier
-counts, the variance and the skewness of a tilted sum of independent people.
+The distribution of the counts is a product of shifted binomials, each with the mean given the
+earlier counts, the variance and the skewness of a tilted sum of independent people.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ _Mask: TypeAlias = NDArray[np.bool_]
 Check: TypeAlias = Callable[[Tables], _Mask]
 
 _ROUNDS = (2048, 2048, 4096, 8192)
-"""Tables that a law is fitted to, round after round."""
+"""Tables that a distribution is fitted to in each round."""
 _BATCHES = 8
-"""Independent batches that are drawn together: how batches differ is their error."""
+"""Independent batches that are drawn together: their spread gives the standard error."""
 _WIDER = 1.2
-"""Factor of a fitted covariance, so that no likely table is a rare draw."""
+"""Factor that widens a fitted covariance, so that no likely table is a rare draw."""
 _NARROWEST = 0.4
 """Least standard deviation of a drawn count: its neighbours are drawn as well."""
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """What was drawn of a region."""
+    """Estimates from the tables drawn in a region."""
 
     log_probability: float
-    """Of the region; -inf if nothing was found in it."""
+    """Log-probability of the region; -inf if no table was found in it."""
     log_error: float
     """Standard error of it."""
     mean: _Floats
@@ -54,7 +55,7 @@ class Sampled:
 
 
 class RegionSampler:
-    """Draws tables of counts of a region, as many as are needed."""
+    """Draws as many tables of counts in a region as needed."""
 
     def __init__(self, tables: TableLaw, effort: float = 1.0) -> None:
         """`effort` is a share of the usual number of tables that laws are fitted to."""
@@ -72,7 +73,7 @@ class RegionSampler:
         return self._drawing.tables(law, points)
 
     def draw(self, tables: int) -> Sampled:
-        """So many tables more, and what all of them say."""
+        """Draw more tables; returns the estimates from all so far."""
         size = tables // _BATCHES
         self._batches += (self._draw(self._law, size) for _ in range(_BATCHES))
         return _summarise(self._drawing, self._batches, self._usual.mean)
@@ -97,7 +98,7 @@ def _summarise(
 
 @dataclass(frozen=True)
 class _Normal:
-    """A normal law, one number given those before it."""
+    """A normal distribution, factored into each number given those before it."""
 
     mean: _Floats
     root: _Floats
@@ -118,20 +119,20 @@ class _Normal:
 
 
 class TableLaw:
-    """How one table of a region after the other is drawn and weighed.
+    """The importance sampler of a region's tables: how they are drawn and weighted.
 
     Parameters
     ----------
     people
         Whose totals.
     likeliest
-        A tilt that makes the tables likely: they are weighed under it.
+        A tilt that makes the tables likely: weights are computed under it.
     conditions
-        On counts; all of them hold of what is counted.
+        Conditions on counts, which all hold in the region.
     bounds
         (L,) least and greatest value of each weighted sum.
     check
-        What else must hold of tables (N, J, K).
+        Checks further conditions on tables (N, J, K).
     """
 
     def __init__(
@@ -147,7 +148,7 @@ class TableLaw:
         self._conditions = [c for c in conditions if not isinstance(c, Row)]
         moments, k = likeliest.moments, people.groups
         counts = people.classes * k
-        # Small groups first: the largest has whoever is left.
+        # Small groups first: the largest has the rest.
         sizes = moments.mean[:counts].reshape(people.classes, k).sum(axis=0)
         *self._groups, self._rest = np.argsort(sizes, kind="stable").tolist()
         self.order = [j * k + g for g in self._groups for j in range(people.classes)]
@@ -186,7 +187,7 @@ class TableLaw:
         }
 
     def restore(self, mean: _Floats) -> _Floats:
-        """All totals, of those that are drawn."""
+        """All totals, from those that are drawn."""
         people = self._people
         totals = np.zeros(people.totals)
         totals[self.order] = mean
@@ -195,7 +196,7 @@ class TableLaw:
         return totals
 
     def restore_errors(self, error: _Floats) -> _Floats:
-        """The same of standard errors; those of the largest group are at most the others' sum."""
+        """Standard errors of all totals; those of the largest group are at most the others' sum."""
         people = self._people
         totals = np.zeros(people.totals)
         totals[self.order] = error
@@ -281,7 +282,7 @@ class TableLaw:
         rest: Tables,
         group: int,
     ) -> tuple[Tables, Tables]:
-        """Within what rates of groups that are drawn leave, and a little: all is checked later."""
+        """The interval that the drawn groups' rates allow, slightly wider: all is checked later."""
         positive, negative = list(condition.part.positive), list(condition.part.negative)
         ones, zeros = (table[:, part, group].sum(axis=1) for part in (positive, negative))
         least, most = np.zeros(len(table)), np.ones(len(table))
@@ -331,7 +332,7 @@ def _cut(
 
 
 def _cut_one(low: Tables, high: Tables, a: float, room: NDArray[Any]) -> tuple[Tables, Tables]:
-    """Within a s <= room; a little wider where these are not whole."""
+    """The interval with a s <= room, slightly wider if these are not whole."""
     if room.dtype.kind == "f":
         limit = np.floor(room / abs(a) + 1e-6)
         steps = np.clip(limit, -(2.0**53), 2.0**53).astype(np.int64)
@@ -372,7 +373,7 @@ def _find_first(low: Tables, high: Tables, holds: Callable[[Tables], _Mask]) -> 
 
 
 class _Walk:
-    """Means of a normal law's numbers, each given those that are drawn."""
+    """Means of a normal distribution's numbers, each given those drawn before."""
 
     def __init__(self, law: _Normal, count: int) -> None:
         self._law, self._scores = law, np.zeros((count, len(law.mean)))
@@ -425,7 +426,7 @@ class _Binomial:
 def _draw_count(
     points: _Floats, centre: _Floats, deviation: float, low: Tables, high: Tables, unit: int
 ) -> tuple[Tables, _Floats]:
-    """Multiples of a unit within intervals, normal but for that, and their log-probabilities."""
+    """Multiples of a unit from a truncated normal distribution, and their log-probabilities."""
     unit = max(unit, 1)
     first, last = -(-low // unit), high // unit
     empty = first > last
@@ -446,7 +447,7 @@ def _draw_count(
 def _draw_real(
     points: _Floats, centre: _Floats, deviation: float, low: float, high: float
 ) -> tuple[_Floats, _Floats]:
-    """Numbers within an interval, normal but for that, and their log-densities."""
+    """Numbers from a truncated normal distribution, and their log-densities."""
     start, end = (low - centre) / deviation, (high - centre) / deviation
     scores, log_inside = _draw_between(points, start, end)
     value = np.clip(centre + deviation * scores, low, high)
@@ -479,7 +480,7 @@ def _log_between(start: _Floats, end: _Floats) -> _Floats:
 
 
 def _fit(values: _Floats, logs: _Floats, law: _Normal) -> _Normal:
-    """A normal law like the weighted tables; weights are flattened while few of them count."""
+    """A normal distribution fitted to weighted tables; weights are flattened while few dominate."""
     live = logs > -np.inf
     dimensions = values.shape[1]
     if live.sum() < 2:

@@ -19,7 +19,7 @@ _Floats: TypeAlias = NDArray[np.float64]
 _LONGEST = 3.0
 """Longest step of a tilt, as a change of log-odds: moments are those of where it starts."""
 _MATCHED = 1e-4
-"""People by which expected totals may miss what they are matched to."""
+"""Tolerance, in people, of matching expected totals."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class TiltedPeople:
         self.least = np.array(
             [(p & (p.sum(axis=1, keepdims=True) == 1)).sum(axis=0) for p in possible]
         ).reshape(classes, self.groups)
-        """(J, K) least counts: people who are certain."""
+        """(J, K) least counts: the people whose group is certain."""
 
     @property
     def totals(self) -> int:
@@ -125,7 +125,7 @@ class TiltedPeople:
         return q, float(top.sum() + np.log(scale).sum())
 
     def match(self, wanted: _Floats, start: _Floats) -> _Floats:
-        """The tilt under which totals expect what is wanted, by Newton's method.
+        """The tilt under which totals have the wanted expectation, by Newton's method.
 
         `wanted`: (J K + L,) totals; those that cannot be are moved to the nearest that can.
         `start`: (J K + L,) tilt to start from.

@@ -87,7 +87,7 @@ class _Event(NamedTuple):
     posterior: _Floats
     """(n, 2) P(group | event) of the people of the slice."""
     empty: set[int]
-    """The groups that have nobody in the slice."""
+    """The groups that are empty in the slice."""
 
 
 def _find_events(prior: _Floats, positive: _Mask, sizes: Sequence[Interval]) -> Iterator[_Event]:

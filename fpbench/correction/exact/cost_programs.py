@@ -27,7 +27,7 @@ _PIECES = 32
 _HUGE = 1e7
 """Greatest cost a person has, in units of the dearest person who leaves."""
 _FAR = 30.0
-"""Factor from which a wrong unit shows."""
+"""Ratio of costs above which the unit is set anew."""
 PROVEN = 1e-9
 """Relative gap at which an optimum counts as proven: what summing in floating point leaves."""
 
@@ -101,7 +101,7 @@ class CountProgram:
         return Group((self._make_axis(0, k), self._make_axis(1, k)), planes)
 
     def _make_axis(self, j: int, k: int) -> Axis:
-        """A class in a group: the more the cheaper, up to as many as there are, then free."""
+        """The costs of a class in a group: falling to 0 at the number of its people, then 0."""
         if j >= len(self._sizes):
             return Axis(0, np.zeros(1))
         costs = np.zeros(self._spare[j] + 1)
@@ -235,7 +235,7 @@ class CountProgram:
     ) -> None:
         """Demand a whole multiple of the smallest group: exact for any tolerance of the solver."""
         part, (x, m) = condition.part, condition.unit
-        if x in (0, m):  # all are predicted alike, and so are all groups
+        if x in (0, m):  # all have the same prediction, so every group has the same rate
             return
         (times,) = model.columns(np.zeros(1), [part.people // max(m, 1)], whole=True)
         for classes, unit in ((part.positive, x), (part.negative, m - x)):
@@ -265,8 +265,8 @@ class LinkedPrograms:
     def solve(self, conditions: Sequence[Condition]) -> Optimum:
         """The best whole counts that satisfy the rows of conditions.
 
-        A group may come out empty in parts that no row links, even where `Occupied` says it must
-        not: who checks the conditions will see it.
+        A group may come out empty in parts that no row links, even where `Occupied` forbids it: the
+        check of the conditions finds that.
         """
         counts, bound, proven = self._counted.counts.copy(), 0.0, True
         for classes, mine in self._split_conditions(conditions):
@@ -306,7 +306,7 @@ def _list_classes(condition: Condition) -> set[int]:
 
 
 def _link_classes(conditions: Sequence[Condition], classes: int) -> list[list[int]]:
-    """Sets of classes that rows link; demands to be in one of several parts link nothing."""
+    """Sets of classes that rows link; `Occupied` conditions link nothing."""
     root = list(range(classes))
     for condition in conditions:
         if isinstance(condition, Occupied) and len(condition.parts) > 1:
@@ -339,7 +339,7 @@ def tangent_pieces(
 
 
 def spread_evenly(low: int, high: int, pieces: int) -> _Integers:
-    """Ends of about so many pieces of equal length."""
+    """Ends of about `pieces` pieces of equal length."""
     return np.unique(np.rint(np.linspace(low, high, pieces + 1)).astype(np.int64))
 
 

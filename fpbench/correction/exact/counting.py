@@ -64,7 +64,7 @@ class CountedProblem:
 
     @cached_property
     def linear(self) -> tuple[LinearConstraint, ...]:
-        """Bounds on weighted sums, which are no conditions on counts."""
+        """Bounds on weighted sums, which are not conditions on counts."""
         return tuple(one for one in self.problem.constraints if isinstance(one, LinearConstraint))
 
     @cached_property
@@ -90,7 +90,7 @@ class CountedProblem:
 
     @cached_property
     def free(self) -> NDArray[np.bool_] | None:
-        """(n,) who may be changed; None for everyone."""
+        """(n,) true for people who may be changed; None for everyone."""
         if not self.known:
             return None
         free = np.ones(len(self.problem.guess), dtype=bool)
@@ -155,8 +155,8 @@ class CountedProblem:
     ) -> Correction:
         """The cheapest correction that has these counts; proven optimal ones are their own bound.
 
-        Which of the people who leave goes to which group costs the same: they are handed out in
-        order of cost to groups in order of number.
+        Which of the leaving people goes to which group does not affect the cost: they are assigned
+        in order of cost to groups in order of number.
         """
         values = np.array(self.start)
         for j in range(len(counts)):

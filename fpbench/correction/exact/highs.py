@@ -16,7 +16,7 @@ from fpbench.base.errors import FpbenchError
 _Numbers = NDArray[np.float64]
 
 TOLERANCE = 1e-9
-"""Of primal and dual feasibility of linear programs."""
+"""Tolerance of primal and dual feasibility of linear programs."""
 WHOLE_TOLERANCE = 1e-7
 """The same with whole variables: at 1e-9, HiGHS 1.15 called an answer optimal that was not."""
 
@@ -27,7 +27,7 @@ class Answer(NamedTuple):
     values: _Numbers | None
     """Value of every column; None if time ran out before a solution."""
     bound: float
-    """No solution costs less."""
+    """Lower bound of the cost."""
     proven: bool
     """Whether it is optimal."""
     prices: _Numbers | None = None
@@ -132,9 +132,9 @@ class Model:
 
 
 _RETRIES = (("simplex_strategy", 4), ("presolve", "off"))
-"""What is tried where HiGHS gives up, one on top of the other. Costs far apart may be too much for
-the dual simplex method, but not for the primal (4). Presolve of HiGHS 1.16 ends some small programs
-that have no solution with an error."""
+"""Options that are added in turn if HiGHS gives up. The dual simplex method may fail on costs of
+very different size, the primal (4) does not. Presolve of HiGHS 1.16 ends some small infeasible
+programs with an error."""
 _OPTIONS: dict[str, Any] = {
     "output_flag": False,
     "threads": 1,

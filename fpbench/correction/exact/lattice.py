@@ -1,11 +1,11 @@
 """Exact search for whole counts of two classes of people, group by group, near known prices.
 
-Without the two demands that each class has as many people as it has, the groups would be
-independent. Prices on these demands (the duals of the linear program) make a bound of the best
-points of the groups; a point that costs more than the best by its *excess* can be part of a
-solution only if all excesses together are at most the gap to the optimum. So the points of
-small excess are listed, exactly, in integers, and combined group after group; a solution whose
-excess is within what was listed is optimal (Lagrangian relaxation; Geoffrion, 1974).
+Without the constraint that groups sum to the size of each of the two classes, the groups would be
+independent. Prices of these constraints (the duals of the linear program) turn the best points of
+the groups into a bound; a point that costs more than the best by its *excess* can be part of a
+solution only if all excesses together are at most the gap to the optimum. So the points of small
+excess are listed, exactly, in integers, and combined group after group; a solution whose excess is
+within what was listed is optimal (Lagrangian relaxation; Geoffrion, 1974).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class HalfPlane(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """What each count of one class in a group costs."""
+    """Cost of each count of one class in a group."""
 
     first: int
     """Least count."""
@@ -52,7 +52,7 @@ class Points(NamedTuple):
 
 
 class Group:
-    """The points that one group may have."""
+    """The possible points of one group."""
 
     def __init__(self, axes: tuple[Axis, Axis], planes: Sequence[HalfPlane]) -> None:
         self._axes, self._planes = axes, planes
@@ -65,7 +65,7 @@ class Group:
         self._low, self._high = low - b.first, high - b.first
 
     def turned(self) -> Group:
-        """The same with the two classes changed around."""
+        """The same group with the two classes swapped."""
         planes = [HalfPlane(plane.b, plane.a, plane.most) for plane in self._planes]
         return Group((self._axes[1], self._axes[0]), planes)
 
@@ -74,7 +74,7 @@ class Group:
         a, b = self._axes
         self._h = a.costs - prices[0] * self._a
         self._v = b.costs - prices[1] * (b.first + np.arange(len(b.costs)))
-        # From here to there costs are least: they fall before, and rise after.
+        # The interval of least costs: they fall before, and rise after.
         least = int(np.argmin(self._v))
         scale = b.costs[least] + abs(prices[1]) * (abs(b.first) + len(b.costs))
         flat = np.flatnonzero(self._v <= self._v[least] + _EQUAL * scale)
@@ -102,7 +102,7 @@ class Group:
 
     @property
     def span(self) -> float:
-        """No point has a greater excess."""
+        """Upper bound of the points' excess."""
         return float(self._h.max() + self._v.max() - self._least)
 
     def points(self, excess: float) -> Points:
@@ -151,7 +151,7 @@ class Group:
 def _cut_interval(
     plane: HalfPlane, a: _Integers, low: _Integers, high: _Integers
 ) -> tuple[_Integers, _Integers]:
-    """The interval of b that a half-plane leaves for each a."""
+    """The interval of b within a half-plane, for each a."""
     largest = abs(plane.most) + abs(plane.b) + abs(plane.a) * int(abs(a).max(initial=1))
     room = plane.most - plane.a * (a if largest < 2**62 else a.astype(object))
     if plane.b == 0:
@@ -175,9 +175,9 @@ class Unfinished(Enum):
 UNFINISHED = Unfinished.UNFINISHED
 
 MOST = 3_000_000
-"""Most combinations of points that one search looks at."""
+"""Most combinations of points that one search tries."""
 _CUTS = 25
-"""Most steps in looking for the best prices."""
+"""Most steps in the search for the best prices."""
 
 
 def search_lattice(
@@ -185,9 +185,9 @@ def search_lattice(
 ) -> list[tuple[int, int]] | Unfinished | None:
     """The cheapest points of all groups that add up to the sizes of both classes.
 
-    `groups`: K of them. `sizes`: people of both classes. `prices`: what one person more of each
-    class costs; any give the right answer, good ones soon. `unit`: what moving one person costs,
-    about.
+    `groups`: K of them. `sizes`: people of both classes. `prices`: cost of one more person of each
+    class; any give the right answer, good ones quickly. `unit`: about the cost of moving one
+    person.
 
     Returns: counts of both classes in every group; None if there are none; UNFINISHED if it would
     take too many combinations.
@@ -197,7 +197,7 @@ def search_lattice(
     turned = [group.turned() for group in groups]
     for group in turned:
         group.price(prices[::-1])
-    # Where costs are flat there are very many points, and nearly any count will do.
+    # Where costs are flat there are very many points, and almost any count is optimal.
     if any(group.flat for group in groups):
         solution = _widen(groups, sizes, unit, projected=True)
         if isinstance(solution, list):
@@ -210,7 +210,7 @@ def search_lattice(
         solution = _widen(groups, sizes, unit, projected=False)
         if solution is not UNFINISHED:
             return solution
-    # Prices of the linear program may be one of many: those of whole counts tell more.
+    # Prices of the linear program need not be unique: those of whole counts bound better.
     best = _find_prices(groups, sizes, prices, unit)
     for group in groups:
         group.price(best)
@@ -220,9 +220,9 @@ def search_lattice(
 def _find_prices(
     groups: Sequence[Group], sizes: tuple[int, int], prices: _Prices, unit: float
 ) -> _Prices:
-    """Prices near these whose bound is greatest, by cutting planes (Kelley, 1960)."""
+    """Prices near the given ones with the greatest bound, by cutting planes (Kelley, 1960)."""
     model, best, start = Model(), (-np.inf, prices), None
-    # In units, and from here: a solver takes very large numbers to be infinite.
+    # In units, and relative to here: a solver takes very large numbers to be infinite.
     step, shift = model.columns([-2.0, -2.0], [2.0, 2.0]), np.zeros(2)
     # HiGHS minimises: this is the gain in the bound, turned around.
     (below,) = model.columns([-np.inf], [np.inf], 1.0)
@@ -244,10 +244,10 @@ def _find_prices(
 def _widen(
     groups: Sequence[Group], sizes: tuple[int, int], unit: float, *, projected: bool
 ) -> list[tuple[int, int]] | Unfinished | None:
-    """List points of more and more excess, until a solution is within what was listed.
+    """List points of increasing excess, until a solution is within the listed excess.
 
-    Projected, the second class may have any size at first: its groups then share what it has, if
-    they can at the same cost.
+    If `projected`, the second class may have any size at first; its people are then shared among
+    the groups, if that is possible at the same cost.
     """
     excess, most = unit / 512, max(group.span for group in groups)
     while True:
@@ -269,7 +269,7 @@ def _combine(
     excess: float,
     projected: bool,
 ) -> tuple[list[tuple[int, int]] | Unfinished | None, float]:
-    """The best sum of one listed point a group, and its excess; of the last group, any point."""
+    """The best sum of one listed point per group, and its excess; the last group may use any."""
     order = sorted(range(len(groups)), key=lambda k: len(listed[k].a))
     last = order.pop()
     a, b, total = (np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros(1))
@@ -303,7 +303,7 @@ def _combine(
 def _share_rest(
     groups: Sequence[Group], points: list[tuple[int, int]], size: int
 ) -> list[tuple[int, int]] | Unfinished:
-    """The same a with other b of the same cost that add up; UNFINISHED if none do."""
+    """The same a with b of the same cost that add up to `size`; UNFINISHED if none do."""
     ranges = [group.best_b(a) for group, (a, _) in zip(groups, points, strict=True)]
     rest = size - sum(low for low, _ in ranges)
     if rest < 0 or rest > sum(high - low for low, high in ranges):

@@ -1,11 +1,11 @@
-"""The exact correction for any number of groups, and for conditions that tie parts together.
+"""The exact correction for any number of groups, and for conditions that link parts.
 
 Only the numbers of people who leave and enter each group matter, class by class (module
 `counting`), and the cost of leaving is convex and piecewise linear. Departs from the model of Ferry
 et al. (SaTML 2023), whose 2K(K - 1) counts of moves a constraint solver cannot finish for many
 groups: here a linear program with ever finer pieces finds where the optimum lies, a small integer
-program with every breakpoint near it finds the optimum and a bound, and what is not linear, or too
-close to call in floating point, is decided exactly, by branching.
+program with every breakpoint near it finds the optimum and a bound, and conditions that are not
+linear, or too close for floating point, are decided exactly, by branching.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _BranchAndBound:
             return True
         if time.perf_counter() > self._deadline:
             return False
-        # Rates that are far apart differ whatever the rounding to whole people.
+        # Rates far apart differ however they are rounded to whole people.
         fine = np.rint(relaxed * _FINE).astype(np.int64)
         unequal = next(
             (c for c in conditions if isinstance(c, RatesWithin) and _rates_differ(c, fine)), None
@@ -103,7 +103,7 @@ class _BranchAndBound:
         return finished
 
     def _proven(self, bound: float) -> bool:
-        """Whether nothing cheaper than the best so far can be behind this bound."""
+        """Whether this bound excludes anything cheaper than the best so far."""
         return bound >= self._cost * (1 - PROVEN)
 
     def _check_counts(
@@ -128,7 +128,7 @@ class _BranchAndBound:
 
 
 def _rates_differ(condition: RatesWithin, fine: Counts) -> bool:
-    """Whether rates differ by more than rounding to whole people explains."""
+    """Whether rates differ by more than rounding to whole people can explain."""
     _, members = condition.part.tally(fine)
     smallest = max(min(members), 1)
     # Rounding moves each of two rates by up to a person.

@@ -1,4 +1,4 @@
-"""Candidate moves between two groups: all that may be best for some weights.
+"""Candidate moves between two groups: all that are optimal for some weights.
 
 People of one slice are moved in two directions: `x`, those with a positive prediction, and `y`, the
 others. Only net moves count (see module `two_groups`), so a correction is a pair of numbers, and
@@ -35,7 +35,7 @@ class Quadrant(NamedTuple):
     up_x: bool
     """Whether positively predicted people move from group 0 to group 1."""
     up_y: bool
-    """The same of the others."""
+    """Whether the others do."""
     a: _Counts
     """How many positively predicted people move."""
     d: _Counts
@@ -43,7 +43,7 @@ class Quadrant(NamedTuple):
 
     @property
     def cells(self) -> tuple[tuple[bool, bool, int], tuple[bool, bool, int]]:
-        """Whom it moves: their prediction, whether to group 1, and how many at most."""
+        """The people it moves: their prediction, whether to group 1, and the greatest number."""
         return (True, self.up_x, int(self.a[-1])), (False, self.up_y, int(self.d[0]))
 
 
@@ -55,23 +55,23 @@ class Slice:
     predictions: Codes
     part: _Mask | None
     free: _Mask | None = None
-    """(n,) who may be moved; None for everyone."""
+    """(n,) true for people who may be moved; None for everyone."""
 
     @property
     def size(self) -> int:
-        """How many they are."""
+        """Number of people."""
         return len(self.guess) if self.part is None else int(np.count_nonzero(self.part))
 
     @cached_property
     def ones(self) -> int:
-        """How many of them are guessed to be of group 1."""
+        """Number of people who are guessed to be of group 1."""
         ones = np.equal(self.guess, 1)
         if self.part is not None:
             ones &= self.part
         return int(np.count_nonzero(ones))
 
     def cell(self, prediction: bool, up: bool) -> _Mask:
-        """Mask (n,) of whom to move: those predicted so whose guess is 0 (up) or 1 (down)."""
+        """Mask (n,) of people to move: with the prediction, and a guess of 0 (up) or 1 (down)."""
         mask = np.equal(self.guess, 0 if up else 1)
         mask &= np.equal(self.predictions, 1 if prediction else 0)
         if self.part is not None:
@@ -81,7 +81,7 @@ class Slice:
         return mask
 
     def frontier(self, region: Region) -> list[Quadrant]:
-        """All candidates for the best correction; empty if nothing satisfies the region."""
+        """All candidates for the best correction; empty if the region is."""
         positive = np.equal(self.predictions, 1)
         if self.part is not None:
             positive &= self.part
@@ -101,7 +101,7 @@ class Slice:
 def list_candidates(
     region: Region, start: tuple[int, int], xs: tuple[int, int], ys: tuple[int, int]
 ) -> list[Quadrant]:
-    """All moves that may be best for some weights.
+    """All moves that are optimal for some weights.
 
     `start`: people guessed to be of group 1: positively predicted, and others. `xs`, `ys`: least
     and greatest number that each of these can become.
@@ -124,7 +124,7 @@ def list_candidates(
             if this_way.any():
                 chosen = _select_decreasing(np.abs(dy), this_way)
                 same_y.append(Quadrant(up_x, up_y, a[chosen], np.abs(dy[chosen])))
-        # Moving nobody in x belongs to both sides: a side with nothing else adds nothing.
+        # Moving nobody in x belongs to both sides: a side with only that is redundant.
         quadrants += [quadrant for quadrant in same_y if quadrant.a[-1] > 0] or same_y[:1]
     return quadrants
 
@@ -166,7 +166,7 @@ def _split_windows(count: int) -> Iterator[_Counts]:
 def _select_decreasing(moves: _Counts, this_way: _Mask) -> _Mask:
     """Mask of the moves in y this way that are fewer than all such before them.
 
-    Moving farther in x is worth it only if it saves moves in y of the same kind.
+    More moves in x pay off only if they save moves in y of the same kind.
     """
     counted = np.where(this_way, moves, np.iinfo(np.int64).max)
     chosen = this_way.copy()

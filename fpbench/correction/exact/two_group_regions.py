@@ -1,8 +1,8 @@
 """Two groups: regions of counts that conditions allow, part by part.
 
 In one part of the people a table of counts for two groups is two numbers: x, the positively
-predicted people of group 1, and m, all its people. Given x, every condition here leaves m an
-interval, and what conditions leave together is a convex region, up to rounding to whole people.
+predicted people of group 1, and m, all its people. Given x, every condition here restricts m to an
+interval, and all conditions together to a convex region, up to rounding to whole people.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Region:
     """The pairs (x, m) of one part that satisfy some conditions."""
 
     part: Part
-    """With one class of each prediction."""
+    """The people of the part, in one class of each prediction."""
     conditions: tuple[Row | Proportional | RatesWithin | Gap, ...]
     least: tuple[int, int] = (0, 0)
     """Least people of group 0 and of group 1."""
@@ -40,7 +40,7 @@ class Region:
         return self.part.people
 
     def needing(self, least: tuple[int, int]) -> Region:
-        """The same with at least so many people in each group."""
+        """The region with at least `least` people in each group."""
         most = max(self.least[0], least[0]), max(self.least[1], least[1])
         return replace(self, least=most)
 
@@ -72,7 +72,7 @@ class RegionSet:
 
 
 def separate_regions(conditions: Sequence[Condition], classes: Classes) -> list[RegionSet] | None:
-    """Region sets that satisfy conditions on two groups; None if they tie parts to each other."""
+    """Region sets that satisfy conditions on two groups; None if conditions link parts."""
     choices = [c.options for c in conditions if isinstance(c, AnyOf)]
     plain = [c for c in conditions if not isinstance(c, AnyOf)]
     alternatives = []
@@ -162,7 +162,7 @@ def _cut_by_row(row: Row, part: Part, x: _Counts) -> _Bounds:
 
 
 def _cut_by_rates(condition: RatesWithin, part: Part, x: _Counts) -> _Bounds:
-    """Both groups are treated alike, so group 1 is largest where group 0 is smallest."""
+    """By symmetry of the groups, group 1 is largest where group 0 is smallest."""
     n, positives = part.people, part.positives
     own = _avoid_overflow(x, 8 * condition.tolerance.denominator * max(n, 1) ** 2)
     least = _find_least_ratio if condition.ratio else _find_least_between
@@ -199,14 +199,14 @@ def _find_most_apart(x: _Integers, positives: int, n: int, condition: Gap) -> _I
 
 
 def _narrow(bound: _Integers, n: int) -> _Counts:
-    """In 64 bits; what does not fit lies far beyond 0..n."""
+    """The bound in 64 bits; a clipped one lies far beyond 0..n."""
     if bound.dtype == object:
         bound = np.clip(bound, -1, n + 1)
     return bound.astype(np.int64, copy=False)
 
 
 def _avoid_overflow(x: _Counts, largest: int) -> _Integers:
-    """The same integers, in Python's own where 64 bits could overflow."""
+    """The same integers, as Python's own if 64 bits could overflow."""
     return x.astype(np.int64 if largest < 2**62 else object)
 
 

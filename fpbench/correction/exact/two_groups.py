@@ -3,8 +3,8 @@
 Departs from Ferry et al. (SaTML 2023), who count four kinds of move and leave the search to a
 constraint solver. In one prediction class, moving one person from group 0 to 1 and another back
 changes no rate and costs more than moving neither, so only the *net* moves count: `dx` among the
-positively predicted, `dy` among the others. Given `dx`, every form of rate constraint leaves `dy`
-an interval, and the best `dy` is the one nearest to 0. What remains is a scan over `dx`.
+positively predicted, `dy` among the others. Given `dx`, every form of rate constraint restricts
+`dy` to an interval, and the best `dy` is the one nearest to 0. So a scan over `dx` is enough.
 
 Which `dx` may be best does not depend on the weights (module `two_group_moves`); only the
 cheapest people of a few cells are ever sorted.
@@ -28,7 +28,7 @@ _Weights = NDArray[np.float64]
 _Counts = NDArray[np.int64]
 
 _BLOCK = 64
-"""Candidates between two exact evaluations of the cost; bounds decide about those between."""
+"""Candidates between two exact evaluations of the cost; bounds exclude those between."""
 
 
 def smallest_weights(weights: _Weights | None, cell: _Mask, count: int) -> _Weights:
@@ -77,7 +77,7 @@ class Scan:
             first, stop = 0, self._last
         else:
             first, stop = self._bracket(x_prefix, y_prefix)
-        # Within the bracket everyone pays the same for what lies before it.
+        # The cost of everything before the bracket is the same for all candidates in it.
         a, d = self.a[first : stop + 1], self.d[first : stop + 1]
         x_cost = _accumulate(x_prefix[a[0] : a[-1]])[a - a[0]]
         y_cost = _accumulate(y_prefix[d[-1] : d[0]])[d - d[-1]]
@@ -123,7 +123,7 @@ class _Moves:
     up: tuple[bool, bool]
     """Whether the others, and the positively predicted, move from group 0 to group 1."""
     rows: tuple[NDArray[np.intp], NDArray[np.intp]]
-    """Who moves: of the others, and of the positively predicted."""
+    """Rows that move: of the others, and of the positively predicted."""
 
     @property
     def gained(self) -> int:
@@ -182,8 +182,8 @@ def _solve(counted: CountedProblem, way: RegionSet) -> list[_Moves] | None:
     """The best moves in every part; None if there are none.
 
     Parts are solved independently, but a group that may be empty in each part may not be empty in
-    all of them. These demands are added only where the answer without them violates them: an
-    optimum of a relaxation that satisfies all demands is optimal.
+    all of them. These demands are added only if the answer without them violates them: an optimum
+    of a relaxation that satisfies all demands is optimal.
     """
     people = make_slices(counted, way)
     weights = counted.problem.weights

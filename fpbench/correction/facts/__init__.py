@@ -1,1 +1,1 @@
-"""What facts prove, and beliefs given them: counts of groups in sets of people that overlap."""
+"""Proofs and beliefs from facts: counts of groups in overlapping sets of people."""

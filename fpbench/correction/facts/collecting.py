@@ -1,4 +1,4 @@
-"""Facts and other constraints of a problem, as counts in sets as far as they are such counts."""
+"""Translation of a problem's constraints into facts, as far as they are counts in sets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fpbench.claims.set_counts import Facts, Mask
 from fpbench.correction.exact.counting import CountedProblem
 
 _SLACK = 1e-9
-"""By how much a sum may miss its bounds, as a share of the coefficients': sums are rounded."""
+"""Tolerance of a sum's bounds, relative to the sum of its coefficients, for rounding."""
 
 _Classes: TypeAlias = frozenset[int]
 
@@ -32,12 +32,12 @@ class _Count:
 
 
 def collect_facts(counted: CountedProblem) -> tuple[Facts, tuple[Constraint, ...]]:
-    """All that is known in counts of sets of people, and the constraints that say more than that.
+    """The facts that a problem's constraints state, and the constraints that say more.
 
     The share of a group is a count. So is its exact rate, or a bound of it, if the group's size is
     known exactly; and a sum whose coefficients are 0 or one other number. A claim that compares
-    rates is none, nor is the rate of a group of unknown size. Known people stand among neither:
-    `find_possible` and beliefs know them.
+    rates is not a count, nor is the rate of a group of unknown size. Known people are in neither
+    list: `find_possible` and beliefs take care of them.
 
     `counted`: a problem with `Facts`.
 
@@ -71,7 +71,7 @@ def _find_sizes(counts: list[_Count]) -> dict[tuple[_Classes, int], int]:
 def _read_counts(
     constraint: Constraint, counted: CountedProblem, sizes: dict[tuple[_Classes, int], int]
 ) -> list[_Count] | None:
-    """A constraint as counts; None if it says anything else."""
+    """A constraint as counts; None if it is not about counts alone."""
     name = f"{constraint.word} of a group"
     if isinstance(constraint, LinearConstraint):
         numbers = constraint.array()
@@ -95,7 +95,7 @@ def _read_counts(
 
 
 def _read_row(row: Row, sizes: dict[tuple[_Classes, int], int], name: str) -> list[_Count] | None:
-    """A row as bounds of counts; None if it is about several whose sum is not known."""
+    """A row as bounds of counts; None if it is about several with an unknown sum."""
     terms, coefficients = row.terms, {a for _, _, a in row.terms}
     groups = {k for _, k, _ in terms}
     if len(groups) != 1 or len(coefficients) > 2:

@@ -4,12 +4,12 @@ Of n people with independent beliefs p, the posterior q minimises KL(q || p) plu
 how badly the expected count E = sum of q fits it: (E - c)^2 / 2 sigma^2 for a count c with Gaussian
 noise, |E - c| / b for Laplace noise of scale b, the distance to a range for a range. Each fact then
 has one multiplier, and log q is log p plus the multipliers of the facts about a person. Multipliers
-are found by L-BFGS-B on the dual, scaled by the counts' variances; of very many people by sweeps
-first, table by table. The duality gap bounds the distance to the optimum: KL(q || q*) is at most
+are found by L-BFGS-B on the dual, scaled by the counts' variances; for very many people after
+sweeps, table by table. The duality gap bounds the distance to the optimum: KL(q || q*) is at most
 the gap, so that by Pinsker's inequality the root mean square of people's total variation distances
-is at most sqrt(gap / 2n). Beliefs need not be those of any multipliers: on its way to the optimum,
-what the dual misses swings to and fro, and a mean of the last beliefs, weighted so that its gap is
-least, is several times nearer.
+is at most sqrt(gap / 2n). Beliefs need not come from multipliers: the dual iterates oscillate
+around the optimum, and a mean of the last beliefs, weighted for the least gap, is several times
+nearer.
 
 The optimum is not Bayes' rule, but near it where sets are large: with one exact count over n
 people it is off by about .17 / n on average; with many sets of about 5 people each, by .1.
@@ -35,17 +35,17 @@ from fpbench.correction.facts.propagation import check_possible
 from fpbench.correction.facts.table_sweeps import TableSweeps
 
 _SIGMA = 0.05
-"""Softness of exact counts: less gains next to nothing and takes several times as long."""
+"""Softness of exact counts: less gains almost nothing and takes several times as long."""
 _LEAST = 1e-9
 """Least belief in a group that is possible."""
 _LAST, _OFTEN = 60, 20
-"""Beliefs that means are taken of, and steps between means."""
+"""Number of last beliefs that are averaged, and steps between averages."""
 _REMEMBERED = 1 << 23
-"""Numbers of beliefs that are remembered, at most."""
+"""Most numbers of beliefs that are kept in memory."""
 _MANY = 1 << 24
-"""Memberships from which on people are swept table by table, and no sparse matrix is made."""
+"""Number of memberships above which tables are swept, and no sparse matrix is made."""
 _SLOW = 0.7
-"""Sweeps end if one leaves more than this of the gap."""
+"""Sweeps end when one leaves more than this share of the gap."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class ConditionedBeliefs:
     beliefs
         (n, K) probability of each group, of each person.
     error_bound
-        The root mean square of people's distances (total variation) to the optimum is at most this,
-        over the people who were not decided beforehand.
+        Upper bound of the root mean square distance (total variation) to the optimum, over the
+        people who were not decided beforehand.
     iterations
-        Steps that were taken.
+        Number of steps.
     """
 
     beliefs: Floats
@@ -83,21 +83,21 @@ def condition_beliefs(
     Parameters
     ----------
     facts
-        What is known; contradictory facts make nonsense of beliefs, so `propagate` first.
+        The facts. Contradictory ones make beliefs meaningless, so `propagate` first.
     beliefs
         (n, K) probability of each group, of each person, before.
     possible
         (n, K) groups that people may have, as `propagate` finds them; all by default. People with
         one are subtracted from the facts.
     error
-        Stop where `error_bound` is at most this.
+        Stop when `error_bound` is at most this.
     iterations, seconds
-        Stop then in any case; `error_bound` says how near the result is.
+        Limits of steps and time; `error_bound` says how near the result is.
 
     Raises
     ------
     InputError
-        If beliefs are no probabilities, or of other people or groups.
+        If beliefs are not probabilities, or of other people or groups.
     """
     prior = check_beliefs(beliefs)
     if prior.shape != (facts.people, facts.groups):
@@ -131,7 +131,7 @@ class _Best(NamedTuple):
 
 
 class _Visited(NamedTuple):
-    """Beliefs, and what of the gap is linear or convex in them."""
+    """Beliefs, with the linear and the convex part of their gap."""
 
     beliefs: Floats
     expected: Floats
@@ -141,7 +141,8 @@ class _Visited(NamedTuple):
 class _Dual:
     """The dual problem: a multiplier for each set and group of which something is known.
 
-    A range has two multipliers of at least 0, one of each end; Laplace noise bounds its multiplier.
+    A range has two multipliers of at least 0, one for each end; Laplace noise bounds its
+    multiplier.
     """
 
     def __init__(self, facts: Facts, logits: Floats) -> None:
@@ -236,7 +237,7 @@ class _Dual:
         return np.concatenate([below, np.maximum(-multipliers[self.ranges], 0)])
 
     def _sweep(self, error: float, iterations: int, deadline: float) -> Floats:
-        """The multipliers after as many sweeps as are worth it."""
+        """The multipliers after as many sweeps as pay off."""
         logits = self.logits[:, self.groups]
         if len(self.groups) == 1:
             logits = logits - self.logits[:, 1 - self.groups]
@@ -293,7 +294,7 @@ class _Dual:
         return value, gradient
 
     def _price(self, expected: Floats) -> float:
-        """How badly expected counts fit what is known, in nats."""
+        """Misfit of expected counts to the facts, in nats."""
         missed = self._miss(expected)
         soft = self.variance
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -302,7 +303,7 @@ class _Dual:
         return float(price.sum())
 
     def _miss(self, expected: Floats) -> Floats:
-        """How far expected counts are from the nearest ones that are known to be possible."""
+        """Distance of expected counts to the nearest possible ones."""
         return expected - np.clip(expected, self.low, self.high)
 
     def _remember(self, primal: float, beliefs: Floats) -> None:

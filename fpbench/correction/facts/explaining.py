@@ -1,4 +1,4 @@
-"""Which published counts a person's group follows from."""
+"""Explanations of proofs: the published counts that a person's group follows from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fpbench.correction.facts.linear_programs import (
 from fpbench.correction.facts.propagation import rule_out, trace_ruled_out
 
 _ROUNDS = 8
-"""Times that a linear program chooses fewer sets."""
+"""Most rounds in which a linear program chooses fewer sets."""
 
 
 @check_arguments
@@ -32,7 +32,7 @@ def explain_proof(facts: Facts, person: int, *, seconds: float = 30.0) -> tuple[
 
     They are sets whose counts were published, not derived ones, and their counts alone prove the
     group again: one set at a time (`propagate`), or by a linear program whose multipliers are
-    checked in fractions. None of them can be left out, unless the time or the number of tries ends
+    checked in fractions. None of them can be left out, unless the time or the attempts run out
     before each was tried.
 
     Parameters
@@ -47,7 +47,7 @@ def explain_proof(facts: Facts, person: int, *, seconds: float = 30.0) -> tuple[
     Raises
     ------
     InputError
-        If there is no such person, or `seconds` is no number.
+        If there is no such person, or `seconds` is not a number.
     ContradictionError
         If no assignment of groups satisfies the facts, as far as this finds out.
     """
@@ -79,9 +79,9 @@ def explain_proof(facts: Facts, person: int, *, seconds: float = 30.0) -> tuple[
 def _list_few(
     facts: Facts, sets: NDArray[np.intp], find: Callable[[Facts], NDArray[np.intp]], deadline: float
 ) -> tuple[int, ...]:
-    """Sets without those that a proof does without: parts of them are left out in turn.
+    """A smaller list of sets that still has a proof: parts of it are left out in turn.
 
-    Of what is left, the sets that a proof needs stay, which may be far fewer.
+    Only the sets that the last proof needs are kept, which may be far fewer.
     """
     size = max(1, len(sets) // 2)
     while True:
@@ -100,7 +100,7 @@ def _list_few(
 
 
 def _follow(facts: Facts, log: ProofLog, person: int) -> NDArray[np.intp]:
-    """Sets that led to the proof of a person, those that led to what it rests on, and so on."""
+    """Sets that led to the proof of a person, sets that those conclusions rest on, and so on."""
     seen = np.zeros(len(facts), np.bool_)
     done = np.zeros(len(facts) + len(log.certificates), np.bool_)
     causes = np.unique(log.reasons[person])
@@ -141,7 +141,7 @@ def _find_sets(
     for other in np.flatnonzero(possible[person]):
         if other == group:
             continue
-        # Of two groups, the second is looked at whichever is to be ruled out.
+        # With two groups, the program is about the second, whichever is to be ruled out.
         about = 1 if facts.groups == 2 else int(other)
         program, people = Program.of(facts, possible, about)
         place = np.flatnonzero(people == person)
@@ -160,7 +160,7 @@ def _find_sets(
         if not len(rows):
             return rows
         used[find_origins(facts, program.facts, rows)] = True
-    # What was subtracted from these sets rests on others.
+    # People subtracted from these sets were decided by others.
     members = np.unique(facts.sets[np.flatnonzero(used)].indices)
     needed[members] = ~possible[members]
     return np.flatnonzero(used | trace_ruled_out(facts, reasons, rounds, needed))

@@ -1,8 +1,8 @@
 """Linear programs, solved by an interior-point method in a process of its own.
 
-The method does not look at the clock within a factorisation, which may take minutes; a process can
-be ended. This file is its program: it reads arrays from its input until that ends, and writes the
-solution of each program.
+The method does not check the time within a factorisation, which may take minutes; a process can be
+killed. This file is that process's program: it reads arrays from its input until that ends, and
+writes the solution of each program.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ class LinearSolver:
     ) -> Solution | None:
         """Maximise cost @ x with low <= matrix @ x <= high, 0 <= x <= most; None without success.
 
-        Interior: of many solutions it returns one with as few numbers at their ends as possible.
+        Interior: of many solutions it returns one with as few numbers at their bounds as possible.
 
         `cost`, `matrix`, `low`, `high`, `most`: the program: (columns,), (rows, columns), (rows,),
         (rows,), (columns,). `deadline`: by `time.perf_counter`; the process is ended then.
         `corner`: return a corner instead, by the simplex method: as many numbers and multipliers as
-        possible are at their ends or 0.
+        possible are at their bounds or 0.
 
-        Raises RuntimeError if the process cannot solve anything, for want of a package for
-        instance.
+        Raises RuntimeError if the process cannot solve anything, for example if a package is
+        missing.
         """
         left = deadline - time.perf_counter()
         if left <= 0:
@@ -114,7 +114,7 @@ def _send(file: IO[bytes], content: bytes) -> None:
 
 
 def _receive(file: IO[bytes]) -> bytes | None:
-    """What was sent; None at the end of the file."""
+    """The next object sent; None at the end of the file."""
     head = file.read(8)
     if len(head) < 8:
         return None
@@ -123,7 +123,7 @@ def _receive(file: IO[bytes]) -> bytes | None:
 
 
 def _solve(arrays: dict[str, NDArray[Any]]) -> Solution | None:
-    """Solve what stands in arrays."""
+    """Solve the program that the arrays hold."""
     import highspy
 
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
@@ -157,7 +157,7 @@ def _solve(arrays: dict[str, NDArray[Any]]) -> Solution | None:
 
 
 if __name__ == "__main__":
-    # Answers have a pipe of their own: what a solver prints, against its options, is none.
+    # Answers have their own pipe, as a solver may print against its options.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     while (request := _receive(sys.stdin.buffer)) is not None:

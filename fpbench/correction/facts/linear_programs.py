@@ -1,16 +1,16 @@
-"""Whose group follows from several counts together: proofs by linear programs.
+"""Groups that follow from several counts together: proofs by linear programs.
 
 Counts of one group are linear in who belongs to it, and whole. If some people's memberships sum to
 less than 1 in every solution of the linear relaxation, none of them belongs to the group.
-Candidates are those whom an interior solution puts at an end, so that two programs do: one for the
-candidates, and one for the greatest number of them who may be elsewhere.
+Candidates are people whom an interior solution puts at a bound, so two programs are enough: one
+finds the candidates, the other the greatest number of them who may be off the bound.
 
 Sets with few undecided people come first: their programs are small, take a fraction of a second,
-and prove most of what can be proven; what is proven makes other sets small. So a limit of time cuts
-off only the largest programs.
+and prove most of what can be proven; proven people are removed from other sets, which become small.
+So a time limit cuts off only the largest programs.
 
-No proof rests on the solver: any multipliers of the rows give a bound (weak duality). Those of the
-solver are rounded, and the bound is computed in whole numbers.
+No proof relies on the solver: any dual multipliers give a bound (weak duality). The solver's
+multipliers are rounded, and the bound is computed in whole numbers.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from fpbench.correction.facts.interior_point import LinearSolver, Solution
 from fpbench.correction.facts.propagation import check_possible, propagate, rule_out
 
 _NEAR = 1e-3
-"""How near to its end a number is that may have to be there."""
+"""Distance to a bound within which a number is a candidate."""
 _BITS = 30
 """Binary digits after the point of multipliers in proofs."""
 _ROUNDS = 4
-"""Times that candidates are fewer and tried again."""
+"""Most attempts, each with fewer candidates."""
 _SIZES = 16, 64, 256
-"""Undecided people of a set, at most, in the first programs; then sets of any size."""
+"""Most undecided people of a set in the first programs; then sets of any size."""
 _WORTH, _WORTH_LAST = 0.1, 0.02
-"""Share of the undecided that programs must prove, for more of the same size to be tried."""
+"""Share of the undecided people to be proven for another round at the same size."""
 
 
 @check_arguments
@@ -57,32 +57,32 @@ def prove(
     Parameters
     ----------
     facts
-        What is known; noisy facts are not looked at.
+        The facts; noisy ones are ignored.
     possible
-        (n, K) groups that people may have by anything else.
+        (n, K) groups that are possible by other knowledge.
     seconds
-        The programs end then, and what was not proven is left out.
+        Time limit of the programs; what is not proven by then stays open.
     largest
-        Programs are only about sets of at most so many undecided people; of any number by default.
-        So the same is proven on any machine, and soon.
+        Most undecided people of a set that programs are about; unlimited by default. A limit makes
+        results quick, and the same on any machine.
 
     Raises
     ------
     ContradictionError
         If no assignment of groups satisfies the facts, as far as this finds out.
     InputError
-        If `seconds` is no number.
+        If `seconds` is not a number.
 
     Notes
     -----
-    Of more than two groups, one at a time is looked at against all others together.
+    With more than two groups, each is taken in turn against all others together.
     """
     check_possible(facts, possible)
     return prove_and_log(facts, possible, find_deadline(seconds), largest)
 
 
 def find_deadline(seconds: float) -> float:
-    """The end of a time limit, by `time.perf_counter`; InputError if it is none."""
+    """The end of a time limit, by `time.perf_counter`; InputError if it is not a number."""
     if not isinstance(seconds, int | float | np.number) or math.isnan(seconds):
         raise InputError(f"seconds must be a number, not {show_value(seconds)}")
     return time.perf_counter() + float(seconds)
@@ -124,9 +124,9 @@ def prove_and_log(
     person: int | None = None,
     solver: LinearSolver | None = None,
 ) -> Mask:
-    """See `prove`; notes why in a log, and stops when a person is proven.
+    """As `prove`, but notes reasons in a log, and stops when a person is proven.
 
-    A solver that is there already saves the start of a process.
+    A solver that is running already saves the start of a process.
     """
     if log is None:
         allowed = propagate(facts, possible)
@@ -172,7 +172,7 @@ def prove_and_log(
 
 
 def find_origins(facts: Facts, left: Facts, numbers: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Numbers of the facts that these sets of what is left of them come from."""
+    """Numbers of the original facts that these sets of the remaining facts come from."""
     own = left.origin[numbers].tolist()
     narrowed = (other for origin in own for other in left.repeats.get(origin, ()))
     return np.flatnonzero(np.isin(facts.origin, [*own, *narrowed]))
@@ -193,10 +193,10 @@ def _number_rows(pairs: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np
 
 @dataclass(frozen=True)
 class Program:
-    """Who belongs to one group: how many of the people that have the same sets, `x` of `most`."""
+    """A program about one group: `x` of the `most` people with the same sets belong to it."""
 
     facts: Facts
-    """Those that are left; what is decided is subtracted."""
+    """The remaining facts; decided people are subtracted."""
     matrix: csr_array
     """(sets, patterns)."""
     low: Floats
@@ -212,8 +212,8 @@ class Program:
     ) -> tuple[Facts, NDArray[np.intp]]:
         """Rule out, in (n, K) `allowed`, what programs about one group prove.
 
-        Returns what is left of the facts, and the numbers of the sets there that the proof needs;
-        none if there is none.
+        Returns the remaining facts, and the numbers of its sets that the proof needs; none without
+        a proof.
         """
         if time.perf_counter() > deadline:
             return facts, np.zeros(0, np.intp)
@@ -255,7 +255,7 @@ class Program:
         for _ in range(_ROUNDS):
             if not (none | all_).any():
                 break
-            # How many candidates are not where they would have to be: whole, and at least 0.
+            # How many candidates are not at their bound: whole, and at least 0.
             cost = none.astype(np.float64) - all_
             solution = self._maximise(solver, cost, deadline)
             if solution is None:
@@ -288,7 +288,7 @@ class Program:
     def find_proof(self, cost: Floats, duals: Floats, below: int) -> NDArray[np.intp]:
         """Rows whose multipliers prove that cost @ x is less than a number; none if they do not.
 
-        Rows with small multipliers are left out where the proof does without them.
+        Rows with small multipliers are left out if the proof works without them.
         """
         for least in (0.9, 0.5, 0.2, 0.1, 0.01, 1e-4, 0.0):
             own = np.where(np.abs(duals) > least, duals, 0.0)
@@ -297,7 +297,7 @@ class Program:
         return np.zeros(0, np.intp)
 
     def bound(self, cost: Floats, duals: Floats) -> Fraction:
-        """What cost @ x is at most, by multipliers of the rows; exact, whatever they are."""
+        """An upper bound of cost @ x from multipliers of the rows; valid for any multipliers."""
         unit = 1 << _BITS
         sums = np.bincount(self.matrix.indices, minlength=len(self.most)).max(initial=1)
         greatest = float(np.abs(duals).max(initial=0.0))

@@ -1,9 +1,8 @@
-"""Whose group follows from exact counts and ranges, one set of people at a time.
+"""Bound propagation: groups that follow from exact counts and ranges, one set at a time.
 
-If a set has as many people who are known to be of a group as it may have at most, nobody else of
-it belongs to the group; if as few may still belong to it as it has at least, all of them do. Each
-conclusion may allow others. Noisy counts are not looked at, so a conclusion is never wrong where
-the facts are right.
+If a set has its greatest number of known members of a group, nobody else in it is of the group; if
+only its least number may still be of the group, all of them are. Each conclusion may allow others.
+Noisy counts are ignored, so conclusions are right if the facts are.
 """
 
 from __future__ import annotations
@@ -28,24 +27,24 @@ Rounds: TypeAlias = NDArray[np.int32]
 NEVER = np.iinfo(np.int32).max
 
 _TRIES = 400
-"""Sets of facts that are tried, to find the few that matter."""
+"""Most sets of facts that are tried to find the few that matter."""
 
 
 @check_arguments
 def propagate(facts: Facts, possible: Mask | None = None) -> Mask:
-    """The groups that each person may have, (n, K); whoever has one left is proven.
+    """(n, K) the groups that each person may have; a person with only one is proven.
 
     Parameters
     ----------
     facts
-        What is known.
+        The facts.
     possible
-        (n, K) groups that people may have by anything else; all by default. Not changed.
+        (n, K) groups that are possible by other knowledge; all by default. Not changed.
 
     Raises
     ------
     ContradictionError
-        If no assignment of groups satisfies the facts, as far as this finds out.
+        If no assignment of groups satisfies the facts, as far as this method can tell.
     """
     check_possible(facts, possible)
     try:
@@ -57,7 +56,7 @@ def propagate(facts: Facts, possible: Mask | None = None) -> Mask:
 
 
 def check_possible(facts: Facts, possible: Mask | None) -> None:
-    """Refuse what is not a truth value for each person and group of facts."""
+    """Refuse anything but a truth value for each person and group of facts."""
     if possible is not None:
         to_array("possible", possible, "b", (facts.people, facts.groups))
 
@@ -65,9 +64,9 @@ def check_possible(facts: Facts, possible: Mask | None) -> None:
 def rule_out(
     facts: Facts, start: Mask | None, rounds: Rounds | None = None
 ) -> tuple[Mask, Reasons]:
-    """What each person may be, and why: see `propagate`, but a contradiction is not yet named.
+    """The groups that each person may have, and why: `propagate` without naming a contradiction.
 
-    In `rounds` it is noted when; those that are ruled out from the start have -1.
+    `rounds` notes when each was ruled out; -1 for those ruled out from the start.
     """
     n, k = facts.people, facts.groups
     possible = np.ones((n, k), np.bool_) if start is None else start.copy()
@@ -156,7 +155,7 @@ def _contradicts(facts: Facts, start: Mask | None) -> bool:
 
 
 def trace(facts: Facts, reasons: Reasons, sets: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
-    """Sets that led to conclusions about members of these sets, those of them, and so on.
+    """Sets that led to conclusions about members of these sets, and so on backwards.
 
     The farthest come first.
     """
@@ -173,10 +172,10 @@ def trace(facts: Facts, reasons: Reasons, sets: NDArray[np.integer[Any]]) -> NDA
 
 
 def trace_ruled_out(facts: Facts, reasons: Reasons, rounds: Rounds, ruled_out: Mask) -> Mask:
-    """(M,) sets that ruled groups out, of people (n, K), and those that they needed for it.
+    """(M,) sets that ruled groups (n, K) out, and the sets that these conclusions rest on.
 
-    A set says that nobody else is of a group where the members who are known to be of it are as
-    many as may be; and that all others are of it where as many are known not to be.
+    A set says that nobody else is of a group if its known members of the group are as many as may
+    be; and that all others are of it if as many as may be are known not to be.
     """
     needed, done = ruled_out & (reasons >= 0), np.zeros(reasons.shape, np.bool_)
     sets = np.zeros(len(facts), np.bool_)
@@ -204,7 +203,7 @@ def trace_ruled_out(facts: Facts, reasons: Reasons, rounds: Rounds, ruled_out: M
 def drop_idle(
     facts: Facts, sets: NDArray[np.intp], holds: Callable[[Facts], bool]
 ) -> tuple[int, ...]:
-    """Fewer of these sets for which something still holds: parts of them are left out in turn."""
+    """A smaller list of sets for which `holds` is true: parts of it are left out in turn."""
     size, tries = max(1, len(sets) // 2), 0
     while True:
         at = 0

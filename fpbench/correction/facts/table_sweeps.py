@@ -1,10 +1,10 @@
 """Multipliers of facts, table by table: for millions of people.
 
-The sets of one table share nobody, so that one step of Newton's method for each of them is a step
-for all at once; a sweep takes the tables in turn. Of two groups there is one multiplier a set. Of
-more, multipliers of one set share people: half of a step is safe, because the Hessian, a graph
-Laplacian, is at most twice its diagonal. Sweeps settle well-filled cells in a few rounds; a byte a
-person and table is read, and nothing of the size of all memberships is made.
+The sets of one table are disjoint, so one Newton step for each of them is a step for all at once; a
+sweep takes the tables in turn. With two groups there is one multiplier per set. With more,
+multipliers of one set share people: half of a step is safe, because the Hessian, a graph Laplacian,
+is at most twice its diagonal. Sweeps settle well-filled cells in a few rounds; a byte a person and
+table is read, and nothing of the size of all memberships is made.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from fpbench.claims.set_tables import SetTable
 Singles: TypeAlias = NDArray[np.float32]
 
 _LONGEST = 3.0
-"""Logits that one step changes at most."""
+"""Greatest change of logits in one step."""
 _OFTEN, _SELDOM = 3, 10
-"""Sweeps at the beginning that each look at the variances, and after how many others do again."""
+"""First sweeps that each compute the variances, and the interval at which later ones do."""
 _LEAST = 1e-6
 """Least variance."""
 
 
 @dataclass(eq=False)
 class TableSweeps:
-    """Multipliers and beliefs, on their way."""
+    """Multipliers and beliefs during the sweeps."""
 
     tables: Sequence[SetTable]
     """The sets that people are in."""
@@ -51,7 +51,7 @@ class TableSweeps:
         self._sweeps = 0
 
     def sweep(self) -> float:
-        """Take every table in turn; returns how badly the counts were missed, as a gap."""
+        """Step through every table; returns the misfit of the counts, as a gap."""
         fresh, gap = self._sweeps < _OFTEN or self._sweeps % _SELDOM == 0, 0.0
         for table in self.tables:
             step, missed = self._step(table, self._expect(table, fresh))
@@ -63,7 +63,7 @@ class TableSweeps:
         return gap
 
     def _expect(self, table: SetTable, fresh: bool) -> Floats:
-        """(sets, R) expected counts; looks at their variances too if they are to be fresh."""
+        """(sets, R) expected counts; computes their variances, too, if `fresh`."""
         rows, size = len(self.logits), len(table.numbers) + 1
         expected, spread = np.zeros((rows, size)), np.zeros((rows, size))
         for people, codes in table.split():
@@ -77,7 +77,7 @@ class TableSweeps:
         return expected[:, 1:].T
 
     def _step(self, table: SetTable, expected: Floats) -> tuple[Singles, float]:
-        """The change of each set's multiplier, (R, 1 + sets), and how badly counts were missed."""
+        """The change of each set's multiplier, (R, 1 + sets), and the misfit of the counts."""
         own = table.numbers
         now, soft = self.multipliers[own], self.variance[own]
         width = np.maximum(self._spread[own] + soft, _LEAST)
