@@ -12,7 +12,7 @@ from fpbench.cli.records import check_file, write_record
 from fpbench.cli.screen import console
 
 _EXCEEDS = 3
-"""Exit code of a report that gives away more than it may."""
+"""Exit code of a report that exceeds the limits."""
 
 
 def assess(
@@ -65,31 +65,31 @@ def assess(
         ),
     ] = None,
     max_leak: Annotated[
-        str, typer.Option(help="Rise of the share guessed right that is allowed: 1% or 0.01.")
+        str, typer.Option(help="Greatest rise of the share guessed right: 1% or 0.01.")
     ] = "1%",
     max_proven: Annotated[
-        int, typer.Option(min=0, help="People who may be proven to be of a group.")
+        int, typer.Option(min=0, help="Greatest number of people whose group may be proven.")
     ] = 0,
     decimals: Annotated[
-        int | None, typer.Option(min=0, help="Rates of the report were rounded to so many.")
+        int | None, typer.Option(min=0, help="Decimals that rates of the report were rounded to.")
     ] = None,
     json: Annotated[
-        Path | None, typer.Option(help="Record the assessment there; - for standard output.")
+        Path | None, typer.Option(help="Record of the assessment to write; - for standard output.")
     ] = None,
     protected: Annotated[
-        Path | None, typer.Option(help="Write the changed report there, if one passes (CSV).")
+        Path | None, typer.Option(help="File for the changed report, if one passes (CSV).")
     ] = None,
     no_search: Annotated[
-        bool, typer.Option("--no-search", help="Search no change that would pass.")
+        bool, typer.Option("--no-search", help="Do not search for a change that passes.")
     ] = False,
     seconds: Annotated[
         float, typer.Option(min=1, help="Time limit of attack and search together.")
     ] = 120.0,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """Say whether a table of rates by group may be published: whom it proves, and what it tells.
+    """Say whether a table of rates by group may be published: people proven, and leak.
 
-    Exit code 0: it gives away no more than it may; 3: it does; 2: bad input.
+    Exit code 0: it is within the limits; 3: it exceeds them, or time ran out; 2: bad input.
     """
     import time
 

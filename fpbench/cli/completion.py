@@ -1,6 +1,6 @@
-"""What a shell completes after the names of options and arguments; typer's scripts ask for it.
+"""Completions of options' and arguments' values, for typer's shell scripts.
 
-Each Tab starts a Python, so that nothing heavy is imported here; but parameters are read from their
+Each Tab starts Python, so nothing heavy is imported here; but parameters are read from their
 components.
 """
 
@@ -18,7 +18,7 @@ from fpbench.base.errors import FpbenchError, InputError, suggest_name
 from fpbench.components.names import KINDS
 
 COMPLETE = "_FPBENCH_COMPLETE"
-"""Set in the environment by a script of typer that asks what is to be completed."""
+"""Environment variable by which typer's scripts ask for completions."""
 SHELLS = ("bash", "zsh", "fish", "powershell")
 """Shells for which typer has a script."""
 VIEWS = (
@@ -82,8 +82,8 @@ compdef _fpbench_completion fpbench""".replace("COMPLETE_VAR", COMPLETE)
 def write_script(shell: str) -> str:
     """The script with which a shell completes `fpbench`.
 
-    Those of bash and zsh are ours: typer's takes the value of `--by=gain` for a word of its own in
-    bash, and has zsh write a space after `learner=`.
+    The scripts of bash and zsh are ours: typer's takes the value of `--by=gain` for a separate word
+    in bash, and makes zsh write a space after `learner=`.
 
     Raises InputError if typer has no script for the shell.
     """
@@ -95,19 +95,19 @@ def write_script(shell: str) -> str:
 
 
 def complete_shell(incomplete: str) -> list[str]:
-    """Shells that begin so."""
+    """Shells that begin with the typed text."""
     return [shell for shell in SHELLS if shell.startswith(incomplete)]
 
 
 def complete_kind(incomplete: str) -> list[str]:
-    """Kinds of components that begin so."""
+    """Kinds of components that begin with the typed text."""
     return [kind for kind in KINDS if kind.startswith(incomplete)]
 
 
 def complete_measure(context: Context, incomplete: str) -> list[str]:
-    """Measures that begin so: fpbench's, and those that components of the typed runs declare.
+    """Measures that begin with the typed text: fpbench's, and those declared in the typed runs.
 
-    Of several names with commas between, the last one is completed.
+    In a list with commas, the last name is completed.
     """
     from fpbench.components.own_measures import OWN
 
@@ -121,7 +121,7 @@ def complete_measure(context: Context, incomplete: str) -> list[str]:
 
 
 def _read_declared(directory: Path) -> list[str]:
-    """Names of the measures that a run recorded of its components; none of what is no run."""
+    """Names of the measures that a run's components declare; none if it is not a run."""
     import json
     import sqlite3
     from contextlib import closing
@@ -139,12 +139,12 @@ def _read_declared(directory: Path) -> list[str]:
 
 
 def complete_view(incomplete: str) -> list[str]:
-    """Views of a leaderboard that begin so."""
+    """Views of a leaderboard that begin with the typed text."""
     return [view for view in VIEWS if view.startswith(incomplete)]
 
 
 def complete_column(context: Context, incomplete: str) -> list[str]:
-    """Columns of the CSV file of people that was typed before, which begin so."""
+    """Columns of the typed CSV file of people that begin with the typed text."""
     from fpbench.base.files import read_file
 
     try:
@@ -157,9 +157,9 @@ def complete_column(context: Context, incomplete: str) -> list[str]:
 
 
 def complete_setting(context: Context, incomplete: str) -> list[str]:
-    """Settings of the typed matrix that begin so: keys, or names and labels of its components.
+    """Settings of the typed matrix that begin with the typed text: keys, names, labels.
 
-    Of several names with commas between, the last one is completed.
+    In a list with commas, the last name is completed.
     """
     from fpbench.matrix.settings import TABLES, VALUES, split_values
 
@@ -230,7 +230,7 @@ def _list_tables(keys: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
 
 
 def complete_engine(incomplete: str) -> list[str]:
-    """Engines that begin so."""
+    """Engines that begin with the typed text."""
     return [engine for engine in ("inline", "loky", "dask") if engine.startswith(incomplete)]
 
 

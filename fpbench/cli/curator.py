@@ -92,7 +92,7 @@ def _service(
     rate: float,
     allow_simulation: bool,
 ) -> "tuple[Service, str]":
-    """The service, and what it is of."""
+    """The service, and a description of its people, groups and budget."""
     from fpbench.components.guarantee import check_neighbours
     from fpbench.data.groups import group_codes
     from fpbench.privacy.curator.curator import Curator
@@ -110,7 +110,7 @@ def _service(
         service = Service(curator, ledger, token, rate=rate, allow_simulation=allow_simulation)
         return service, curator, ledger
 
-    # A file holds its budget for good, so what is refused must not leave one behind.
+    # A ledger's file keeps its budget for ever, so a refused service must not leave one behind.
     open_service(None)
     service, curator, ledger = open_service(ledger_file)
     left = ledger.remaining
@@ -143,7 +143,7 @@ def _log_lines() -> None:
         def emit(self, record: logging.LogRecord) -> None:
             try:
                 console.listing([(record.getMessage(),)], indent=0)
-            except (OSError, ValueError):  # nobody reads it any more; the ledger has what was spent
+            except (OSError, ValueError):  # output closed; the ledger has what was spent
                 self.handleError(record)
 
     logger = logging.getLogger("fpbench.privacy.curator.curator")

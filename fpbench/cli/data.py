@@ -7,7 +7,7 @@ import typer
 from fpbench.cli.completion import complete_dataset
 from fpbench.cli.groups import Command, NoThirdParty, group
 
-app = group("data", "Data files: where they are looked for, fetched, verified.")
+app = group("data", "Data files: list, fetch and verify them.")
 
 Names = Annotated[
     list[str] | None,

@@ -62,9 +62,9 @@ class _FastStart:
         return option
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments, of which no path is empty: Python takes "" for the current folder.
+        """Parse arguments; an empty path is refused, as Python takes "" for the current folder.
 
-        For a Tab, values stay text, as to convert one loads pydantic, too.
+        While completing, values stay text: converting one loads pydantic, too.
         """
         parameters = list(self.get_params(ctx))  # type: ignore[attr-defined]
         if not ctx.resilient_parsing:

@@ -137,7 +137,7 @@ def leaderboard(
 
 
 def _lines(top: int | None, every: bool) -> int | None:
-    """How many lines of a table to show; None without an option."""
+    """Number of lines of a table to show; None without an option."""
     if top and every:
         raise InputError("--top and --all contradict each other")
     return sys.maxsize if every else top
@@ -168,7 +168,7 @@ def _boards(
 
 
 def _ordered(board: "Leaderboard", column: str | None) -> "Leaderboard":
-    """The lines in the order of a label or a measure, its best first."""
+    """The lines sorted by a label, or by a measure, best first."""
     if column is None:
         return board
     if column in board.kinds:
@@ -186,7 +186,7 @@ def _ordered(board: "Leaderboard", column: str | None) -> "Leaderboard":
 
 
 def _reorder(board: "Leaderboard", lines: "Sequence[Line]") -> "Leaderboard":
-    """Other lines stand above each than those it was compared with, so that p-values go."""
+    """Lines in a new order, without p-values, which compare a line with the one above it."""
     return replace(board, lines=tuple(replace(line, p_above=None) for line in lines))
 
 

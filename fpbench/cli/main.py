@@ -73,7 +73,7 @@ Settings = Annotated[
 ]
 Record = Annotated[
     Path | None,
-    typer.Option("--json", help="Record what is stated and measured there; - for standard output."),
+    typer.Option("--json", help="Record of statements and measurements; - for standard output."),
 ]
 MaxCells = Annotated[int, typer.Option(min=1, help="Refuse a matrix with more cells than this.")]
 
@@ -89,7 +89,7 @@ class Format(StrEnum):
 def main() -> None:
     """Run the command line; bad input is one clear message and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # replace letters that the terminal cannot show
+        if isinstance(stream, io.TextIOWrapper):  # replace characters that the terminal cannot show
             stream.reconfigure(errors="replace")
     if COMPLETE in os.environ:
         completion_init()
@@ -108,10 +108,10 @@ def main() -> None:
 
 
 def _take_command(words: Sequence[str]) -> typer.Typer:
-    """The app with only the command that the words call, if they call one: typer is slow at each.
+    """The app with only the command that the words call, if any: typer takes time for each.
 
-    `words`: the command line. Options before a command are flags, so that the first other word is
-    it.
+    `words`: the command line. Options before a command are flags, so the first other word is the
+    command.
     """
     name = next((word for word in words if not word.startswith("-")), "")
     options = words[: words.index(name)] if name else words
@@ -237,7 +237,7 @@ def _resumable(command: str, name: str, options: Mapping[str, object]) -> Iterat
             for word in ([option] if one is True else [option, str(one)])
         ]
         again = shlex.join(["fpbench", command, name, *words])
-        console.error(f"interrupted; what is done is kept, and this goes on: {again}")
+        console.error(f"interrupted; finished cells are kept, and this continues: {again}")
         sys.exit(130)
 
 
@@ -250,7 +250,8 @@ def _end(
 ) -> None:
     """Show skipped cells and the run directory, and exit with the code of a run.
 
-    With 1, too, if what was judged `strictly` deviates. Nothing but errors is shown if `silent`.
+    The code is 1, too, if expectations judged `strictly` deviate. If `silent`, only errors are
+    shown.
     """
     from fpbench.cli.screen.runs import show_skipped
 
@@ -347,7 +348,7 @@ def export(
     run: RunDirectory,
     format: Annotated[
         Format | None,
-        typer.Option(help="File format; by default what the ending of the file says, else csv."),
+        typer.Option(help="File format; by default that of the file's ending, else csv."),
     ] = None,
     long: Annotated[
         bool, typer.Option("--long", help="One row per measure instead of one per cell.")
@@ -396,7 +397,7 @@ def describe(
     kind: Annotated[
         str,
         typer.Argument(
-            help=f"One of {', '.join(KINDS)}; not needed where the name tells it.",
+            help=f"One of {', '.join(KINDS)}; not needed if the name is unique.",
             metavar="KIND",
             autocompletion=complete_kind,
         ),
@@ -503,7 +504,7 @@ def verify(
 
 
 def _check_signature(folder: Path, signers: Path) -> None:
-    """Show who signed a submission; exit with 1 if a file of it is not as it was signed."""
+    """Show who signed a submission; exit with 1 if a file has changed since it was signed."""
     from fpbench.testing.submissions.folder import require_submission
     from fpbench.testing.submissions.manifest import find_changes, read_manifest
     from fpbench.testing.submissions.signing import find_signer

@@ -1,6 +1,6 @@
 """`pytest --fpbench`: the laws of a plugin's components as tests, one line each.
 
-Without the flag it costs nothing: nothing of fpbench is imported.
+Without the flag, nothing of fpbench is imported.
 """
 
 from __future__ import annotations

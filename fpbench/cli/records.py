@@ -1,8 +1,8 @@
-"""Records of gates, for programs: criteria, thresholds, what was measured, versions.
+"""Machine-readable records of gates: criteria, thresholds, measurements, versions.
 
 Every gate writes the same keys: `versions`, `gate`, `passes`, and `checks`, each with its criterion
-in words, its threshold, what was measured and the outcome: statement by statement, as evaluations
-by SATRE, the Standardised Architecture for Trusted Research Environments, are kept.
+in words, its threshold, the measurement and the outcome: statement by statement, as evaluations by
+SATRE, the Standardised Architecture for Trusted Research Environments, are kept.
 """
 
 import sys
@@ -32,7 +32,7 @@ def check_file(file: Path | None) -> None:
 
 
 def write_record(file: Path, content: Mapping[str, Any]) -> None:
-    """Write a record, with the versions that are here, to a file or to standard output."""
+    """Write a record, with the installed versions, to a file or to standard output."""
     from importlib.metadata import version
     from json import dumps
     from platform import python_version
@@ -50,7 +50,7 @@ def write_record(file: Path, content: Mapping[str, Any]) -> None:
 
 
 def record_statements(judged: "Reproduction") -> dict[str, Any]:
-    """What a matrix states, and what became of it in a run."""
+    """The statements of a matrix, and their verdicts in a run."""
     from hashlib import sha256
 
     from fpbench.base.files import read_matrix

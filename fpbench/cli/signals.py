@@ -12,7 +12,7 @@ from fpbench.execution.isolation.families import end_descendants
 
 
 class StopRequest:
-    """Whether the user has requested a stop; calling it tells."""
+    """A flag that says, when called, whether the user has requested a stop."""
 
     def __init__(self) -> None:
         self.requested = False
@@ -47,7 +47,7 @@ def handle_signals(on_stop: Callable[[], None]) -> Iterator[StopRequest]:
         raise KeyboardInterrupt
 
     kinds = (signal.SIGINT, signal.SIGTERM)
-    # A command in the background may be started with Ctrl-C ignored.
+    # A background command may be started with Ctrl-C ignored.
     handled = [kind for kind in kinds if signal.getsignal(kind) is not signal.SIG_IGN]
     before = {kind: signal.signal(kind, handle) for kind in handled}
     try:

@@ -20,7 +20,7 @@ Signed = Annotated[
     Path | None,
     typer.Option(
         "--signed",
-        help="Require a signature of somebody whom this file names: allowed signers of OpenSSH.",
+        help="Require a signature of a signer in this file (OpenSSH allowed signers).",
         metavar="SIGNERS",
     ),
 ]
@@ -41,7 +41,7 @@ def new_submission(
         typer.Option("--out", "-o", help="The new folder; RUN-submission if not given."),
     ] = None,
 ) -> None:
-    """Make a submission of a run: its results, the lock of its versions, and a manifest."""
+    """Make a submission of a run: its results, the locked versions, and a manifest."""
     from fpbench.testing.submissions.folder import make_submission
 
     target = out or run.absolute().with_name(f"{run.absolute().name}-submission")
@@ -65,14 +65,14 @@ def check_submission(
     timeout: Timeout = 600.0,
     memory: Memory = "4 GiB",
     record: Annotated[
-        Path | None, typer.Option("--json", help="Record the checks there; - for standard output.")
+        Path | None, typer.Option("--json", help="Record of the checks; - for standard output.")
     ] = None,
     no_third_party: NoThirdParty = False,
 ) -> None:
     """Check a stranger's submission: files, signature, versions, components, and a sample of cells.
 
-    The cells of the sample are run again, each step in a process of its own with limits. Nothing of
-    the submission is imported. Exit code 0: it passes; 1: some check fails; 2: bad input.
+    The cells of the sample are run again, each step in its own process with limits. No code of the
+    submission is imported. Exit code 0: it passes; 1: some check fails; 2: bad input.
     """
     from fpbench.cli.screen.submissions import show_checkup
     from fpbench.testing.submissions.checking import check
@@ -117,15 +117,15 @@ def site(
     timeout: Timeout = 600.0,
     memory: Memory = "4 GiB",
     again: Annotated[
-        bool, typer.Option("--again", help="Check runs again that have not changed since.")
+        bool, typer.Option("--again", help="Check unchanged runs again, too.")
     ] = False,
     no_third_party: NoThirdParty = False,
 ) -> None:
     """Write a leaderboard of many runs as a static site: boards by task, components, submissions.
 
-    A sample of the cells of each run is run again. What is not verified by that has no rank, and is
-    shown as not verified. Runs that have not changed since the site was built are not checked
-    again.
+    A sample of the cells of each run is run again. Results that this does not verify have no rank,
+    and are shown as not verified. Runs that have not changed since the site was built are not
+    checked again.
     """
     from fpbench.cli.screen.submissions import show_site
     from fpbench.report.site.building import build_site

@@ -1,4 +1,4 @@
-"""The assessment of a report, and what it does meanwhile."""
+"""Output of the assessment of a report, and its progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WIDEST = 120
 
 
 def show_assessment(assessment: Assessment) -> None:
-    """The verdict, and what it rests on."""
+    """Show the verdict, and the findings that it rests on."""
     from rich.text import Text
 
     out = console.terminal()
@@ -31,7 +31,7 @@ def _end_of_verdict(text: str) -> int:
 
 
 class AttackProgress(AbstractContextManager["AttackProgress"]):
-    """A line that says what is being tried, on a terminal."""
+    """A line on a terminal that says which change is being tried."""
 
     def __init__(self) -> None:
         terminal = console.terminal(stderr=True)
@@ -39,7 +39,7 @@ class AttackProgress(AbstractContextManager["AttackProgress"]):
         self._status = terminal.status("reading, and attacking the report") if visible else None
 
     def tell(self, words: str, attacks: int) -> None:
-        """Another change is tried."""
+        """Show the change that is tried next."""
         if self._status is not None:
             from rich.markup import escape
 

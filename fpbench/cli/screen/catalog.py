@@ -1,4 +1,4 @@
-"""What is installed, described and looked after: the answers of the quick commands."""
+"""Output of the quick commands: installed components, descriptions, and health checks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def show_catalog(catalog: Catalog, *, long: bool) -> None:
-    """Names and summaries by kind; `long` imports components, to say which cannot be used here."""
+    """Show names and summaries by kind; `long` imports components to say which cannot be used."""
     for kind in KINDS:
         show_kind(catalog, kind, long=long)
 
 
 def show_kind(catalog: Catalog, kind: str, *, long: bool = False) -> None:
-    """The components of a kind, one a line, which a terminal need not fold unless it is `long`."""
+    """Show the components of a kind, one a line, cut at the terminal's width unless `long`."""
     console.heading(f"{kind}  ({KINDS[kind].summary})")
     entries = catalog.of_kind(kind)
     if long:
@@ -33,7 +33,7 @@ def show_kind(catalog: Catalog, kind: str, *, long: bool = False) -> None:
 
 
 def _summary(catalog: Catalog, entry: Entry) -> str:
-    """The summary of a component; whose it is before it, if it is not ours."""
+    """The summary of a component, after its distribution if it is not ours."""
     if entry.rivals:
         return f"{entry.source} also claimed by {' and '.join(map(str, entry.rivals))}"
     whose = "" if entry.source.distribution == DISTRIBUTION else f"{entry.source}: "
@@ -44,7 +44,7 @@ def _summary(catalog: Catalog, entry: Entry) -> str:
 
 
 def show_broken(catalog: Catalog, *, trace: bool) -> None:
-    """Plugins that could not be registered, or were not to be."""
+    """Show plugins that could not be registered, or were left out."""
     for source in catalog.left_out:
         console.listing([(f"left out: {source} (--no-third-party)",)], indent=0)
     for broken in catalog.broken:
@@ -74,7 +74,7 @@ def _program(catalog: Catalog, entry: Entry) -> str | None:
 
 
 def find_kind(catalog: Catalog, name: str) -> str:
-    """The kind of the only component of a name; InputError if none or several are called so."""
+    """The kind of the component with a name; InputError if there are none or several."""
     kinds = [entry.kind for entry in catalog if entry.name == name]
     if len(kinds) == 1:
         return kinds[0]
@@ -90,7 +90,7 @@ def find_kind(catalog: Catalog, name: str) -> str:
 
 
 def show_component(catalog: Catalog, kind: str, name: str, *, long: bool = False) -> None:
-    """Summary, parameters, needs and reference of one component; `long`: all of its docstring."""
+    """Show a component's summary, parameters, needs, reference; `long`: its whole docstring."""
     import inspect
 
     from fpbench.cli.screen.data_sets import show_about
@@ -123,7 +123,7 @@ def show_component(catalog: Catalog, kind: str, name: str, *, long: bool = False
 
 
 def _list_demands(cls: type[Component]) -> Iterator[tuple[str, str]]:
-    """What a component asks for, or can do, besides its parameters."""
+    """What a component needs or can do, apart from its parameters."""
     for attribute, what in (
         ("needs", "needs, to train"),
         ("sees", "sees"),
@@ -146,7 +146,7 @@ def _parameter(name: str, schema: dict[str, Any], required: bool) -> tuple[str, 
 
 
 def _written(value: Any) -> str:
-    """A default; tables and lists as a matrix has them."""
+    """A default as text, with tables and lists as in a matrix."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_written(v)}" for key, v in value.items()) + " }"
     if isinstance(value, list):
@@ -169,7 +169,7 @@ def _type(option: dict[str, Any]) -> str:
 
 
 def show_health(catalog: Catalog) -> None:
-    """What works here: components, engines, extras, data."""
+    """Show what works here: components, engines, extras, data."""
     from fpbench.cli.screen.data_sets import show_missing_data
     from fpbench.execution.engines.local import ENGINES
     from fpbench.store.environment import list_extras, warn_of_namesake

@@ -1,6 +1,6 @@
-"""Everything that is printed. Tables and progress are rich's; listings are plain columns.
+"""All printing. Tables and progress bars are rich's; listings are plain columns.
 
-Listings must appear at once, and rich's tables cost more to import than all that they list.
+Listings must appear at once, and rich's tables take longer to import than the listings to make.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from fpbench.matrix.plan import Plan
 
 _PIPED_WIDTH = 140
-"""Columns where there is no terminal to ask: wide enough that nothing is folded away."""
+"""Width without a terminal: enough that no column is folded away."""
 
 _LONG = 2000
-"""Letters of an error that a person may still read."""
+"""Longest error message, in characters, that is shown whole."""
 
 
 @dataclass
 class Mode:
-    """How much is shown, and how; set once, by the command line."""
+    """Options of what is shown; set once, by the command line."""
 
     plain: bool = False
     """No colours, frames, bars or drawings: for screen readers and logs."""
@@ -60,7 +60,7 @@ def error(message: str) -> None:
 
 
 def _panel(message: str) -> None:
-    """An error in a frame; what may be done about it on lines of their own."""
+    """An error in a frame, with each remedy on its own line."""
     from rich.panel import Panel
     from rich.text import Text
 
@@ -82,7 +82,7 @@ def _start(word: str, colour: str) -> None:
 
 
 def stopping() -> None:
-    """The first Ctrl-C was heard. Written at once: a signal handler must not use buffers."""
+    """Confirm the first Ctrl-C. Unbuffered, as a signal handler must not use buffers."""
     os.write(2, b"finishing what runs; Ctrl-C once more to stop now\n")
 
 
@@ -94,7 +94,7 @@ def warn(messages: Iterable[str]) -> None:
 
 
 def show_text(text: str) -> None:
-    """Text for other programs; a terminal shows what it would obey of it."""
+    """Text for other programs; on a terminal, control characters are shown as text."""
     typer.echo(escape_unprintable(text, but="\n") if sys.stdout.isatty() else text)
 
 
@@ -107,7 +107,7 @@ def heading(text: str) -> None:
 
 
 def listing(rows: Iterable[Sequence[str]], indent: int = 2, *, cut: bool = False) -> None:
-    """Rows in aligned columns; the last one may be of any length, or is cut at the terminal's."""
+    """Rows in aligned columns; the last has any length, or is cut at the terminal's width."""
     rows = [[escape_unprintable(str(value)) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
     width = get_terminal_size((_PIPED_WIDTH, 24)).columns
@@ -122,7 +122,7 @@ def listing(rows: Iterable[Sequence[str]], indent: int = 2, *, cut: bool = False
 
 
 def terminal(*, stderr: bool = False) -> Console:
-    """Where tables go: the terminal, or as wide as they need to be."""
+    """A console for tables: as wide as the terminal, or else as the tables need."""
     from rich.console import Console
 
     unstyled: dict[str, Any] = {"color_system": None} if MODE.plain else {}
@@ -134,7 +134,7 @@ def terminal(*, stderr: bool = False) -> Console:
 
 @cache
 def _shielded(console: type[Console]) -> type[Console]:
-    """A console that shows text, whoever wrote it, and obeys only what rich itself says."""
+    """A console that escapes control characters in text; only rich's own take effect."""
     from rich.segment import Segment
 
     class Shielded(console):  # type: ignore[misc,valid-type]
@@ -170,7 +170,7 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         self.skipped: dict[str, int] = {}
 
     def planned(self, plan: Plan, done: set[str]) -> None:
-        """The plan is known."""
+        """Show the plan."""
         self.skipped = plan.count_skipped()
         warn(plan.warnings)
         if self._visible:  # others read it after the run
@@ -179,7 +179,7 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         self._progress.reset(self._task, total=len(runnable - done))
 
     def finished(self, cell: Finished) -> None:
-        """A cell has been committed."""
+        """Count a committed cell."""
         if cell.status is Status.FAILED:
             self._failed += 1
         task = self._progress.tasks[0]

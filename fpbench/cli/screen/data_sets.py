@@ -1,4 +1,4 @@
-"""Data sets, what is known of them and where their files are: the answers of the data commands."""
+"""Output of the data commands: data sets, their properties, and where their files are."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from fpbench.data.data_files import DataHome, sha256
 
 _UNKNOWN = ("-", "-")
 _OF_MATRICES = ("use", "label")
-"""Keys of a matrix's tables that are no parameters."""
+"""Keys of a matrix's tables that are not parameters."""
 
 
 def show_missing_data(catalog: Catalog) -> None:
-    """How many data sets are here, and what brings the others."""
+    """Show how many data sets are here, and how to get the others."""
     home, here, missing = DataHome.default(), 0, []
     for entry in catalog.of_kind("dataset"):
         try:
@@ -36,7 +36,7 @@ def show_missing_data(catalog: Catalog) -> None:
 
 
 def show_data(catalog: Catalog) -> None:
-    """Every dataset: people and features, share of label 1, and where its files are."""
+    """Show every dataset: people and features, share of label 1, and where its files are."""
     home = DataHome.default()
     rows = [("dataset", "rows x features", "label 1", "data")]
     for entry in catalog.of_kind("dataset"):
@@ -55,7 +55,7 @@ def show_data(catalog: Catalog) -> None:
 
 
 def _places(catalog: Catalog, cls: type[Component], home: DataHome) -> list[str]:
-    """Where the files of a data set with its default parameters are, or what brings them here."""
+    """Where the files of a data set with its default parameters are, or how to get them."""
     if required := _required(cls):
         return [f"yours: parameters {', '.join(required)}"]
     dataset = _dataset(catalog, cls.name)
@@ -76,7 +76,7 @@ def _places(catalog: Catalog, cls: type[Component], home: DataHome) -> list[str]
 def parsed(settings: Iterable[str]) -> dict[str, Any]:
     """Parameters from `KEY=VALUE`: a value as in a matrix; a bare word is a string.
 
-    Raises InputError if there is no key, or it is none of a parameter.
+    Raises InputError if there is no key, or it is not a parameter.
     """
     parameters: dict[str, Any] = {}
     for setting in settings:
@@ -103,7 +103,7 @@ def fetch(catalog: Catalog, names: list[str], parameters: dict[str, Any]) -> Non
 
 
 def verify(catalog: Catalog, names: list[str]) -> bool:
-    """Compare the files that are here with the known originals; whether none differs."""
+    """Compare the files that are here with the known originals; True if none differs."""
     home, rows, good = DataHome.default(), [], True
     for dataset in _datasets(catalog, names):
         for file in dataset.files:
@@ -125,7 +125,7 @@ def verify(catalog: Catalog, names: list[str]) -> bool:
 
 
 def show_about(cls: type[Component]) -> None:
-    """What is known of a data set's original, and how its groups are made by default."""
+    """Show facts about a data set's original, and how its groups are made by default."""
     if not issubclass(cls, Dataset):
         return
     if (about := cls.about) is not None:
@@ -156,7 +156,7 @@ def _dataset(catalog: Catalog, name: str, parameters: dict[str, Any] | None = No
 
 
 def _datasets(catalog: Catalog, names: list[str]) -> list[Dataset]:
-    """Those that are named; all that work and need no parameters, if none is."""
+    """The named data sets; without names, all that work and need no parameters."""
     if names:
         return [_dataset(catalog, name) for name in names]
     datasets = []

@@ -52,18 +52,18 @@ def show_leaderboards(
 
 
 SHOW_CHECKS = "`fpbench reproduce --long` and `fpbench report` show each check"
-"""Printed where checks are summed up."""
+"""Printed below a summary of checks."""
 SHOW_ALL = "`fpbench leaderboard RUN --all` shows all lines"
-"""Printed where lines were left out without anybody asking for it."""
+"""Printed where lines were left out by default."""
 
 
 def show_leaderboard(
     board: Leaderboard, measures: Sequence[str] = (), most: int | None = None
 ) -> None:
-    """What a leaderboard says, the waterfall, and the table.
+    """Show a leaderboard: its findings, the waterfall, and the table.
 
-    `measures`: the measures to show, without the waterfall; none for those that tell most.
-    `most`: how many lines to show; None for all.
+    `measures`: the measures to show, without the waterfall; none for the default ones. `most`:
+    number of lines to show; None for all.
     """
     table = sheet(board, measures, most)
     if board.waterfall is not None and not measures and not console.MODE.plain:
@@ -75,14 +75,14 @@ def show_leaderboard(
     grid = grid_sheet(board) if board.view == "mechanisms" else None
     if grid is not None:
         show_sheet(grid)
-    # Whoever asks for a few lines wants no curves of the others.
+    # With only a few lines asked for, curves of the others are left out.
     curves = curve_sheet(board) if most is None or most >= min(len(board.lines), MOST) else None
     if curves is not None and not console.MODE.plain:
         show_sheet(curves)
 
 
 def curve_sheet(board: Leaderboard) -> Sheet | None:
-    """How the measure that is ranked by moves along each sweep; None if nothing is swept."""
+    """A table of the ranking measure along each sweep; None if nothing is swept."""
     curves, write = list_curves(board), board.glossary[board.rank_by].write
     rows = []
     for curve in curves[:_MOST_CURVES]:
@@ -102,7 +102,7 @@ def curve_sheet(board: Leaderboard) -> Sheet | None:
 
 
 def show_reproduction(reproduction: Reproduction, *, long: bool = False) -> None:
-    """Whether a paper's statements hold, then its tables beside our numbers.
+    """Show whether a paper's statements hold, then its tables beside our numbers.
 
     `reproduction`: the run and the verdicts on it. `long`: whether to show the checks of each
     statement one by one, too.

@@ -1,4 +1,4 @@
-"""What plans, merges, comparisons and verifications of runs show."""
+"""Output of plans, merges, comparisons and verifications of runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def show_plan(plan: RunPlan) -> None:
-    """What would run: cells, unique steps beside what each cell alone would cost, skips."""
+    """Show what would run: cells, unique steps, steps without sharing, and skips."""
     console.warn(plan.warnings)
     show_line(str(plan).partition("\n")[0])
     rows = [(" ".join(step), count, plan.steps_alone[step]) for step, count in plan.steps.items()]
@@ -38,13 +38,13 @@ def show_plan(plan: RunPlan) -> None:
 
 
 def show_skipped(skipped: Mapping[str, int]) -> None:
-    """Reasons why cells are skipped, and how many are."""
+    """Show the reasons why cells are skipped, each with the number of cells."""
     for reason, count in skipped.items():
         show_line(f"skipped {count}: {reason}", console.COLOURS[Status.SKIPPED])
 
 
 def duration(seconds: float) -> str:
-    """A length of time as people say it."""
+    """A duration in words: 40 s, 3 min, 2.5 h."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes = seconds / 60
@@ -52,7 +52,7 @@ def duration(seconds: float) -> str:
 
 
 def show_merged(merged: Merged, runs: int) -> None:
-    """What is in a merged run."""
+    """Show the contents of a merged run."""
     counts = [
         f"{merged.counts[status]:,} {status or 'not run yet'}"
         for status in (*Status, "")
@@ -65,7 +65,7 @@ def show_merged(merged: Merged, runs: int) -> None:
 
 
 def read_unshown(runs: Iterable[Path]) -> dict[Path, tuple[int, ...]]:
-    """The seeds of each run that `warn_unshown` asks for."""
+    """The seeds of each run, as `warn_unshown` takes them."""
     from fpbench.store.store import Store
 
     unshown = {}
@@ -76,7 +76,7 @@ def read_unshown(runs: Iterable[Path]) -> dict[Path, tuple[int, ...]]:
 
 
 def warn_unshown(unshown: Mapping[Path, tuple[int, ...]]) -> None:
-    """Say which runs hold results that are left out: their latest session planned fewer seeds."""
+    """Warn of results that are left out because the latest session of a run had fewer seeds."""
     for run, seeds in unshown.items():
         if seeds:
             few = ", ".join(map(str, seeds[:5])) + (", ..." if len(seeds) > 5 else "")
@@ -88,7 +88,7 @@ def warn_unshown(unshown: Mapping[Path, tuple[int, ...]]) -> None:
 
 
 def show_page(page: Paged) -> None:
-    """What differs between two runs, or what became of cells that were run again."""
+    """Show the differences between two runs, or the results of running cells again."""
     for part in page.page():
         if isinstance(part, Line):
             show_line(part.text, part.colour)

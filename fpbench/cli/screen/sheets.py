@@ -1,4 +1,4 @@
-"""The one place where tables are laid out on a screen."""
+"""Layout of all tables on a screen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REMARK_COLOURS = {"failed": console.COLOURS[Status.FAILED], "warning": "yellow"
 
 
 def show_sheet(sheet: Sheet, colours: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Print a table with its title and remarks; words are folded where there is too little room.
+    """Print a table with its title and remarks; text is folded where the width is too small.
 
     `colours`: styles of cells by their text.
     """
@@ -67,7 +67,7 @@ def show_sheet(sheet: Sheet, colours: Mapping[str, str] = MappingProxyType({})) 
 
 
 def show_line(text: str, colour: str | None = None) -> None:
-    """Print a line, folded between words on a terminal, whole for whoever reads it elsewhere."""
+    """Print a line: folded between words on a terminal, elsewhere unbroken."""
     out = console.terminal()
     out.print(text, style=colour, markup=False, soft_wrap=not out.is_terminal)
 

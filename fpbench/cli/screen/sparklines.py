@@ -1,4 +1,4 @@
-"""Sweeps of a parameter, in one line each: how a measure moves from the least value to the last."""
+"""Sparklines: how a measure changes along a swept parameter, one line for each sweep."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 LEVELS = "▁▂▃▄▅▆▇█"
 LEAST_POINTS = 3
-"""Values of a parameter from which on a curve says more than the table."""
+"""Least number of values of a parameter for a curve."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Curve:
     labels: tuple[str, ...]
     """Labels in which lines of the leaderboard differ, without the parameter."""
     values: tuple[float, ...]
-    """Of the parameter, ascending."""
+    """Values of the parameter, ascending."""
     means: tuple[float, ...]
-    """Of the measure."""
+    """Means of the measure."""
 
     @property
     def line(self) -> str:
@@ -35,7 +35,7 @@ class Curve:
 
 
 def list_curves(board: Leaderboard) -> list[Curve]:
-    """The sweeps among the lines of a leaderboard along which something moves, best lines first."""
+    """The sweeps of a leaderboard along which the measure changes, best lines first."""
     # Columns beside the components, such as the strongest attack, do not divide a sweep.
     kinds = [kind for kind in board.kinds if kind in KINDS]
     differing = [k for k in kinds if len({line.labels[k] for line in board.lines}) > 1]

@@ -1,4 +1,4 @@
-"""What checks of submissions show, and what a site that was built holds."""
+"""Output of checks of submissions, and of the building of a site."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COLOURS = {Outcome.NOTED: "yellow", Outcome.FAILED: "red", Outcome.SKIPPED: "ye
 
 
 def show_checkup(checkup: Checkup) -> None:
-    """The verdict, then every check."""
+    """Show the verdict, then every check."""
     name = checkup.submission.folder
     if checkup.verified:
         show_line(f"{name} passes", "green")
@@ -27,7 +27,7 @@ def show_checkup(checkup: Checkup) -> None:
 
 
 def show_site(site: Site) -> None:
-    """What was verified, and where the site is."""
+    """Show what was verified, and where the site is."""
     for entrant in site.entrants:
         if entrant.verified:
             show_line(f"verified: {entrant.checkup.submission.folder}")
