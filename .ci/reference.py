@@ -22,7 +22,7 @@ from typer.models import ArgumentInfo, OptionInfo
 from fpbench import discover
 from fpbench.claims.facts import Fact
 from fpbench.cli.main import app
-from fpbench.cli.screen.catalog import _list_demands, _parameter
+from fpbench.cli.screen.catalog import _describe_parameter, _list_demands
 from fpbench.components.bases import BASES
 from fpbench.components.measures import Measure
 from fpbench.components.names import ATTACK, AUDIT, KINDS
@@ -57,7 +57,7 @@ def keys(model: type[BaseModel], leave: Collection[str] = ()) -> Iterator[str]:
     for name, details in schema.get("properties", {}).items():
         if name in leave:
             continue
-        key, default, text = _parameter(name, details, name in required)
+        key, default, text = _describe_parameter(name, details, name in required)
         kind, _, words = text.partition(". ")
         kind = kind.removesuffix(" or null").removesuffix(".")
         if kind.count("|") > 12:

@@ -36,7 +36,7 @@ import fpbench
 from fpbench import Codes, Problem
 from fpbench.claims import RateConstraint
 from fpbench.claims.rates import METRICS, Metric
-from fpbench.correction.weights import best_exponent, scale_confidence
+from fpbench.correction.weights import find_best_exponent, scale_confidence
 
 SORTS = 5
 """Greatest number of sorts that one correction may take."""
@@ -132,7 +132,7 @@ def measure(instance: Instance, repeats: int) -> tuple[list[str], tuple[float, f
     sort, correction = in_turns(repeats, lambda: np.sort(weights), correct)
     # A search takes several corrections: a few turns tell as much.
     again, search = in_turns(
-        max(repeats // 4, 1), correct, lambda: best_exponent(problem, instance.truth)
+        max(repeats // 4, 1), correct, lambda: find_best_exponent(problem, instance.truth)
     )
     arrays = (instance.guess, instance.predictions, labels, weights)
     inputs = sum(array.nbytes for array in arrays if array is not None)

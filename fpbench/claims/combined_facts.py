@@ -65,10 +65,10 @@ def combine_facts(
     """
     check_pairs("reports", reports, "pairs of facts and ids")
     if not len(reports):
-        raise InputError("there is no report to combine")
+        raise InputError("there is no report to combine: give at least one")
     called = [f"report {number}" for number in range(len(reports))] if names is None else names
     if len(called) != len(reports):
-        raise InputError(f"{len(called)} names of {len(reports)} reports")
+        raise InputError(f"names must be {len(reports)}, one a report, not {len(called)}")
     everybody: dict[Any, int] = {}
     rows = []
     for name, (facts, ids) in zip(called, reports, strict=True):

@@ -178,11 +178,11 @@ class KnownUnfairness(Constraint):
             ratio = self.form == "ratio"
             options: list[tuple[Condition, ...]] = [(RatesApart(p, low, ratio),) for p in parts]
         else:
-            options = [option for part in parts for option in _far_from_overall(part, low)]
+            options = [option for part in parts for option in _list_far_rows(part, low)]
         return [*upper, AnyOf(tuple(options))]
 
 
-def _far_from_overall(part: Part, low: Fraction) -> list[tuple[Row, Row]]:
+def _list_far_rows(part: Part, low: Fraction) -> list[tuple[Row, Row]]:
     """Each group above or below the overall rate by at least `low`, having members."""
     if not part.people:
         return []
@@ -275,9 +275,11 @@ class LinearConstraint(Constraint):
         try:
             array = self.array()
         except (TypeError, ValueError, OverflowError):
-            raise InputError("linear constraint: needs numbers") from None
+            raise InputError("linear constraint: coefficients must be numbers") from None
         if array.ndim != 1 or not np.isfinite(array).all():
-            raise InputError("linear constraint: needs one finite coefficient a person")
+            raise InputError(
+                "linear constraint: coefficients must be (n,) finite numbers, one a person"
+            )
         if self.low > self.high:
             raise InputError(f"linear constraint: low {self.low} is above high {self.high}")
 

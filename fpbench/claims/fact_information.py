@@ -92,7 +92,7 @@ def limit_fact_nats(
             raise InputError(f"beliefs must be ({people}, {k}) probabilities that sum to 1")
     if seconds <= 0:
         return float(people * math.log(k))
-    kept = ~facts.derived & _tells(facts)
+    kept = ~facts.derived & _find_informative(facts)
     facts = facts if kept.all() else facts.take(kept)
     if not len(facts):
         return 0.0
@@ -101,10 +101,10 @@ def limit_fact_nats(
     if chances is not None:
         nats = float(-xlogy(chances[covered], chances[covered]).sum())
     parts = _split_groups(chances, people, k)
-    wide = _width(facts) > _WIDE
+    wide = _measure_width(facts) > _WIDE
     nats = _add_up(facts, parts, np.zeros_like(wide), nats, deadline)
     if wide.any():
-        kept = ~_mirrors(facts, wide)
+        kept = ~_find_complements(facts, wide)
         nats = _add_up(facts.take(kept), parts, wide[kept], nats, deadline)
     return float(nats)
 
@@ -113,19 +113,19 @@ _WIDE: Final = 2
 """Counts of a range that is taken for an exact count: a grid of step 1 may make it."""
 
 
-def _tells(facts: Facts) -> Mask:
+def _find_informative(facts: Facts) -> Mask:
     """(M,) whether any group's count is known of a set."""
     unknown = (facts.low <= 0) & (facts.high >= facts.sizes[:, None])
     return np.asarray(~np.where(facts.noisy[:, None], np.isinf(facts.low), unknown).all(axis=1))
 
 
-def _width(facts: Facts) -> Floats:
+def _measure_width(facts: Facts) -> Floats:
     """(M,) the number of counts in a set's narrowest range; 1 if noisy."""
     widths = np.where(facts.noisy[:, None], 1.0, facts.high - facts.low + 1)
     return np.asarray(widths.min(axis=1))
 
 
-def _mirrors(facts: Facts, wide: Mask) -> Mask:
+def _find_complements(facts: Facts, wide: Mask) -> Mask:
     """(M,) which ranges are of the complement of the set before in a set with exact counts."""
     draws = np.random.default_rng(20260103).integers(2**63, size=facts.people)
     sums = facts.count(draws)  # of wholes and of their two parts: equal by chance once in 2^63
@@ -187,7 +187,7 @@ def _add_up(facts: Facts, parts: list[_Part], loose: Mask, most: float, deadline
     firm = ~noisy & ~loose
     has = {"exact": not noisy.all(), "noise": noisy.any(), "rounded": loose.any()}
     parts = [part for part in parts if any(has[name] and getattr(part, name) for name in has)]
-    error = _noise_variance(facts)
+    error = _compute_noise_variance(facts)
     nats = 0.0
     for own, before in _make_blocks(facts):
         if nats >= most or time.perf_counter() > deadline:
@@ -213,8 +213,8 @@ def _add_up(facts: Facts, parts: list[_Part], loose: Mask, most: float, deadline
 def _limit_noise(facts: Facts, parts: list[_Part], measured: Floats) -> Floats:
     """(M,) what noisy counts tell; `measured` is what Gaussian laws would."""
     k, laplace = facts.groups, facts.sigma == 0
-    variance = _noise_variance(facts)
-    excess = 0.5 * np.log(2 * math.pi * math.e * variance) - _noise_nats(facts)
+    variance = _compute_noise_variance(facts)
+    excess = 0.5 * np.log(2 * math.pi * math.e * variance) - _compute_noise_nats(facts)
     total = sum(part.times * part.noise * facts.count(part.variances) for part in parts)
     total = total + np.minimum(total, k / 4)
     divergence = np.where(laplace, total / np.maximum(2 * facts.scale**2, 1e-300), np.inf)
@@ -222,13 +222,13 @@ def _limit_noise(facts: Facts, parts: list[_Part], measured: Floats) -> Floats:
     return np.asarray(np.minimum(least, count_nats(facts.sizes, k)))
 
 
-def _noise_variance(facts: Facts) -> Floats:
+def _compute_noise_variance(facts: Facts) -> Floats:
     """(M,) of noise; and 1/12, by which a whole number has a density."""
     variance = np.where(facts.sigma > 0, facts.sigma**2, 2 * facts.scale**2)
     return np.asarray(variance + 1 / 12)
 
 
-def _noise_nats(facts: Facts) -> Floats:
+def _compute_noise_nats(facts: Facts) -> Floats:
     """(M,) entropy of noise: the less of that of real and that of whole numbers."""
     sigma, scale = np.maximum(facts.sigma, 1e-300), np.maximum(facts.scale, 1e-3)
     steps = np.arange(-8, 9)[:, None]  # of more than 1, both are the same to 8 digits

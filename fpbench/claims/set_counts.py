@@ -493,7 +493,7 @@ def _rename(old: Callable[[int], str], new: Callable[[str], str], number: int) -
 
 
 def _repeat(name: str, value: ArrayLike, m: int) -> NDArray[Any]:
-    """(m,) of so many values, or of one."""
+    """(m,) the values, or one value repeated."""
     array = np.asarray(value)
     if array.shape not in {(), (m,)}:
         raise InputError(f"{name} must be one, or one a set ({m}), not of shape {array.shape}")

@@ -149,5 +149,5 @@ def _read_share(text: str) -> float:
     except ValueError:
         share = -1.0
     if rest.strip() or not 0 <= share <= 1:
-        raise InputError(f"--max-leak: {text!r} is no share from 0 to 1, as 1% or 0.01")
+        raise InputError(f"--max-leak: {text!r} is not a share from 0 to 1, as 1% or 0.01")
     return share

@@ -68,7 +68,7 @@ def serve(
         raise InputError(f"fpbench curator serve is unavailable: it {why}")
     if keyfile is not None and certfile is None:
         raise InputError("--keyfile needs --certfile, the certificate of this key")
-    service, about = _service(
+    service, about = _open_curator(
         file, sensitive, epsilon, delta, neighbours, ledger, token_file, rate, allow_simulation
     )  # fmt: skip
     server = make_server(service, certfile, keyfile)
@@ -81,7 +81,7 @@ def serve(
         server.run(sockets=[door])
 
 
-def _service(
+def _open_curator(
     file: Path,
     sensitive: list[str],
     epsilon: float,
@@ -126,7 +126,7 @@ def _warn_of(host: str, certfile: Path | None, token_file: Path, allow_simulatio
     warnings = []
     if certfile is None and host not in ("127.0.0.1", "localhost", "::1"):
         warnings.append(
-            "without --certfile, whoever carries a connection can read the token and the answers"
+            "without --certfile, anybody on the network path can read the token and the answers"
         )
     if others_may_read(token_file):
         warnings.append(f"other users of this machine may read {token_file}: chmod 600 it")

@@ -112,17 +112,18 @@ def leaderboard(
     from fpbench.api.saved_run import Run
     from fpbench.results.views import check_view
 
-    chosen_form, lines = Form.JSON if as_json else form, _lines(top, every)
+    chosen_form, lines = Form.JSON if as_json else form, _count_lines(top, every)
     view = check_view(view)
     snapshot = Run(run).read(keys=False)
     if view == "pareto":
         if by or group or sort or columns or together:
             raise InputError("the view 'pareto' takes no --by, --group, --sort, --columns, "
                              "--together: it ranks nothing")  # fmt: skip
-        _fronts(snapshot, where or [], chosen_form, output, lines)
+        _show_fronts(snapshot, where or [], chosen_form, output, lines)
         return
     boards = [
-        _ordered(board, sort) for board in _boards(snapshot, by, view, where or [], group, together)
+        _sort_lines(board, sort)
+        for board in _list_boards(snapshot, by, view, where or [], group, together)
     ]
     if not boards:
         snapshot.leaderboard(by, view=view, where=where or [])  # says why there is none
@@ -133,17 +134,17 @@ def leaderboard(
 
         show_leaderboards(boards, measures, lines)
         return
-    _write(_text(boards, chosen_form, measures, top), output)
+    _write(_format_boards(boards, chosen_form, measures, top), output)
 
 
-def _lines(top: int | None, every: bool) -> int | None:
+def _count_lines(top: int | None, every: bool) -> int | None:
     """Number of lines of a table to show; None without an option."""
     if top and every:
         raise InputError("--top and --all contradict each other")
     return sys.maxsize if every else top
 
 
-def _boards(
+def _list_boards(
     snapshot: "Snapshot",
     by: str | None,
     view: str,
@@ -167,7 +168,7 @@ def _boards(
                 yield replace(board, scope=scope)
 
 
-def _ordered(board: "Leaderboard", column: str | None) -> "Leaderboard":
+def _sort_lines(board: "Leaderboard", column: str | None) -> "Leaderboard":
     """The lines sorted by a label, or by a measure, best first."""
     if column is None:
         return board
@@ -196,23 +197,23 @@ def _find_column(boards: "Sequence[Leaderboard]", text: str) -> str:
     return boards[0].glossary.find(text, measured, "measure to show")
 
 
-def _text(
+def _format_boards(
     boards: "Sequence[Leaderboard]", form: Form, measures: Sequence[str], top: int | None
 ) -> str:
     from fpbench.results.leaderboard import sheet
     from fpbench.results.other_sheets import data
 
     if form is Form.JSON:
-        return _json([data(replace(each, lines=each.lines[:top])) for each in boards])
-    return _written([sheet(board, measures, top) for board in boards], form)
+        return _format_json([data(replace(each, lines=each.lines[:top])) for each in boards])
+    return _format_sheets([sheet(board, measures, top) for board in boards], form)
 
 
-def _json(data: object) -> str:
+def _format_json(data: object) -> str:
     text = json.dumps(data, indent=2, allow_nan=False)
     return text.replace("\x7f", r"\u007f")  # the one control letter that JSON leaves as it is
 
 
-def _written(sheets: "Sequence[Sheet]", form: Form) -> str:
+def _format_sheets(sheets: "Sequence[Sheet]", form: Form) -> str:
     from fpbench.base import sheet as writing
 
     write = {Form.LATEX: writing.latex, Form.HTML: writing.html}.get(form, writing.markdown)
@@ -233,10 +234,10 @@ def _show_or_write(sheets: "Sequence[Sheet]", form: Form, output: Path | None) -
         for sheet in sheets:
             show_sheet(sheet)
     else:
-        _write(_written(sheets, form), output)
+        _write(_format_sheets(sheets, form), output)
 
 
-def _fronts(
+def _show_fronts(
     snapshot: "Snapshot", where: Sequence[str], form: Form, output: Path | None, most: int | None
 ) -> None:
     from fpbench.results.pareto import as_data, front_sheet
@@ -247,7 +248,7 @@ def _fronts(
             f"{snapshot.path}: has no attack on a learner, so there is no leak and no Pareto front"
         )
     if form is Form.JSON:
-        _write(_json(as_data(fronts)), output)
+        _write(_format_json(as_data(fronts)), output)
         return
     _show_or_write([front_sheet(front, most) for front in fronts], form, output)
 
@@ -287,7 +288,7 @@ def compare(
     from fpbench.results.contrast import read_pairs
     from fpbench.results.other_sheets import contrast_data, contrast_sheet
 
-    chosen_form, lines = Form.JSON if as_json else form, _lines(top, every)
+    chosen_form, lines = Form.JSON if as_json else form, _count_lines(top, every)
     first, second = (Run(path).read(keys=False) for path in (old, new))
     contrasts = compare_runs(
         first.select(where or []), second.select(where or []), by or second.rank_by,
@@ -295,7 +296,7 @@ def compare(
     )  # fmt: skip
     warn_unshown({run.path: run.unshown_seeds for run in (first, second)})
     if chosen_form is Form.JSON:
-        _write(_json([contrast_data(each) for each in contrasts]), output)
+        _write(_format_json([contrast_data(each) for each in contrasts]), output)
         return
     most = MOST if chosen_form is Form.TABLE and output is None and lines is None else lines
     _show_or_write([contrast_sheet(each, most) for each in contrasts], chosen_form, output)

@@ -88,7 +88,7 @@ def limit_leak(
         return _fill_water(name_likeliest(chances)[1], nats)
     # One row a group: NumPy is several times as fast along long rows as along short ones.
     ordered = np.sort(chances, axis=1).T[::-1].copy()
-    surprise = -_x_log_x(ordered).cumsum(axis=0)
+    surprise = -_compute_x_log_x(ordered).cumsum(axis=0)
     entropy = surprise[-1]
     if nats >= (entropy / sizes).sum():
         return float(1 - ordered[0].mean())
@@ -136,10 +136,11 @@ def limit_leak_by_error(error: float, nats: float, people: int, groups: int = 2)
     """
     nats = _check_nats(nats)
     if not 0 <= error <= 1:
-        raise InputError(f"an error must be a share in [0, 1], not {show_value(error)}")
+        raise InputError(f"error must be a share in [0, 1], not {show_value(error)}")
     if people < 1 or groups < 2:
         raise InputError(
-            f"at least 1 person and 2 groups, not {show_value(people)} and {show_value(groups)}"
+            f"people must be at least 1 and groups 2, not {show_value(people)} "
+            f"and {show_value(groups)}"
         )
     return float(
         limit_leaks_by_error(*(np.array([one]) for one in (error, nats, people, groups)))[0]
@@ -272,11 +273,11 @@ def _fill_water(most: _Floats, nats: float) -> float:
     raised = int(np.searchsorted(spent, nats, side="right"))
     entropy = (total[raised - 1] - nats) / raised
     lowest = float(level[raised - 1])
-    q = _upper_root(entropy, lowest) if entropy < entropies[raised - 1] else lowest
+    q = _find_upper_root(entropy, lowest) if entropy < entropies[raised - 1] else lowest
     return float(max(raised * q - level[:raised].sum(), 0.0) / len(level))
 
 
-def _upper_root(entropy: float, least: float) -> float:
+def _find_upper_root(entropy: float, least: float) -> float:
     """The q in [least, 1] whose binary entropy is this one, rounded up."""
     from scipy.optimize import brentq
     from scipy.special import entr
@@ -325,11 +326,11 @@ def _spend(ordered: _Floats, surprise: _Floats, price: _Floats) -> tuple[_Floats
     last = (ordered[1:] > floor[:-1]).sum(axis=0)
     chosen = last, np.arange(len(last))
     right, floor = right[chosen], floor[chosen]
-    information = surprise[chosen] + _x_log_x(right) + last * _x_log_x(floor)
+    information = surprise[chosen] + _compute_x_log_x(right) + last * _compute_x_log_x(floor)
     return np.maximum(right - ordered[0], 0), np.maximum(information, 0)
 
 
-def _x_log_x(values: _Floats) -> _Floats:
+def _compute_x_log_x(values: _Floats) -> _Floats:
     return np.asarray(values * np.log(np.maximum(values, _LEAST)))
 
 

@@ -34,7 +34,7 @@ def scale_confidence(confidence: NDArray[np.float64]) -> _Weights:
     return 1.0 + (confidence - low) / (high - low)
 
 
-def best_exponent(problem: Problem, truth: Codes, most: int = 99) -> int | None:
+def find_best_exponent(problem: Problem, truth: Codes, most: int = 99) -> int | None:
     """The power of the weights whose correction of a two-group problem is most accurate.
 
     `problem`: a problem whose truth the adversary knows, its weights not yet raised to a power.
@@ -43,11 +43,11 @@ def best_exponent(problem: Problem, truth: Codes, most: int = 99) -> int | None:
     Returns: the smallest of the most accurate exponents; None if the constraint cannot hold here,
     so that nothing is learnt about exponents.
     """
-    correct = exponent_scores(problem, truth, most)
+    correct = score_exponents(problem, truth, most)
     return None if correct is None else int(np.argmax(correct))
 
 
-def exponent_scores(problem: Problem, truth: Codes, most: int) -> NDArray[np.int64] | None:
+def score_exponents(problem: Problem, truth: Codes, most: int) -> NDArray[np.int64] | None:
     """Net number of guesses put right by the correction with each exponent 0..most.
 
     (most + 1,) counts; None if the constraints cannot hold. Equals the change in the number of
@@ -155,7 +155,7 @@ def sharpen(
     exponent = None
     if held_out.constraints:
         scored = replace(held_out, weights=scale_confidence(held_out_confidence))
-        exponent = best_exponent(scored, truth, most)
+        exponent = find_best_exponent(scored, truth, most)
     if exponent is None:
         exponent = min(1, most)
     return scale_confidence(confidence) ** exponent, exponent

@@ -123,7 +123,7 @@ def compose_gaussians(sigmas: Iterable[float]) -> float:
     """
     total = math.fsum(1 / _compute_multiplier(sigma, 1.0) ** 2 for sigma in sigmas)
     if not total:
-        raise InputError("no release to compose was given")
+        raise InputError("sigmas must not be empty: give at least one")
     return 1 / math.sqrt(total)
 
 

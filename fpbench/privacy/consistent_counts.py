@@ -54,7 +54,7 @@ def project_counts(answers: NDArray[np.float64], total: ArrayLike) -> NDArray[np
         np.maximum(excess, (reached - limits) / j, out=excess)
     projected = np.empty(values.shape)
     for j, column in enumerate(columns):
-        # No count can exceed the total, but for rounding.
+        # No count can exceed the total, except by rounding.
         projected[..., j] = np.minimum(np.maximum(column - excess, 0), limits)
     return projected
 

@@ -232,7 +232,7 @@ def _read_entry(row: Iterable[Any]) -> Spending:
     real = isinstance(epsilon, float) and isinstance(delta, float) and isinstance(rho, float | None)
     whole = isinstance(times, int) and times >= 1
     if not (real and whole and isinstance(note, str) and isinstance(at, str)):
-        raise DamagedError(f"entry {number!r:.40} is none")
+        raise DamagedError(f"entry {number!r:.40} has values of the wrong type")
     try:
         return Spending(Guarantee(epsilon, delta, neighbours, rho), times, note)
     except InputError as error:
@@ -245,4 +245,4 @@ def _read_number(text: object) -> Fraction:
             return Fraction(text)
         except ZeroDivisionError:
             pass
-    raise DamagedError(f"its total is {text!r:.60}")
+    raise DamagedError(f"its total is not a fraction: {text!r:.60}")

@@ -134,7 +134,7 @@ class VoteCost:
 
     def __post_init__(self) -> None:
         if self.answers < 1 or self.tests < 0 or not 0 < self.ratio < math.inf:
-            raise InputError(f"no cost of votes: {self}")
+            raise InputError(f"answers must be at least 1, tests at least 0, ratio above 0: {self}")
 
     @property
     def sensitivity(self) -> float:

@@ -256,17 +256,20 @@ BAD_CONSTRAINTS = {
     ),
     "sum nan": (
         lambda: LinearConstraint(0, [1, np.nan]),
-        "linear constraint: needs one finite coefficient a person",
+        "linear constraint: coefficients must be (n,) finite numbers, one a person",
     ),
     "sum inf": (
         lambda: LinearConstraint(0, [1, np.inf]),
-        "linear constraint: needs one finite coefficient a person",
+        "linear constraint: coefficients must be (n,) finite numbers, one a person",
     ),
     "sum table": (
         lambda: LinearConstraint(0, [[1, 2]]),
-        "linear constraint: needs one finite coefficient a person",
+        "linear constraint: coefficients must be (n,) finite numbers, one a person",
     ),
-    "sum words": (lambda: LinearConstraint(0, ["a"]), "linear constraint: needs numbers"),
+    "sum words": (
+        lambda: LinearConstraint(0, ["a"]),
+        "linear constraint: coefficients must be numbers",
+    ),
     "sum low word": (lambda: LinearConstraint(0, [1], "a"), "low must be a number, not 'a'"),
     "sum low above high": (
         lambda: LinearConstraint(0, [1, 2], 3, 2),

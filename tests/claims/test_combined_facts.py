@@ -112,7 +112,7 @@ def test_bad_reports_are_refused():
     ):
         with pytest.raises(InputError, match=words):
             combine_facts(reports)
-    with pytest.raises(InputError, match="1 names of 2 reports"):
+    with pytest.raises(InputError, match="names must be 2, one a report, not 1"):
         combine_facts([(facts, [1, 2])] * 2, names=["May"])
     for rows in ([0, 0], [0, 3], [0], [0.5, 1]):
         with pytest.raises(InputError, match="rows must be 2 different ones of 0 to 2"):

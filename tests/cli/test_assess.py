@@ -135,9 +135,9 @@ def test_a_share_is_written_in_either_way(work, command, text, share):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--max-leak", "5"), ["--max-leak: '5' is no share from 0 to 1, as 1% or 0.01"]),
-        (("--max-leak", "much"), ["--max-leak: 'much' is no share"]),
-        (("--max-leak", "1%x"), ["--max-leak: '1%x' is no share"]),
+        (("--max-leak", "5"), ["--max-leak: '5' is not a share from 0 to 1, as 1% or 0.01"]),
+        (("--max-leak", "much"), ["--max-leak: 'much' is not a share"]),
+        (("--max-leak", "1%x"), ["--max-leak: '1%x' is not a share"]),
         (("--json", "no/out.json"), ["no/out.json: there is no directory no"]),
         (("--protected", "mild.csv"), ["leave out --no-search"]),
         (("--group", "sxe"), ["people.csv: no column 'sxe'; did you mean 'sex'?"]),
@@ -169,7 +169,7 @@ def test_what_is_wrong_in_the_report_is_named_with_file_row_and_column(work, com
     broken(4, n="500")
     refuse("much.csv: row 4, column 'n'", "the report is about other people")
     broken(3, value="x")
-    refuse("much.csv: row 3, column 'value': 'x' is no number")
+    refuse("much.csv: row 3, column 'value': 'x' is not a number")
     broken(3, metric="selection-rat")
     refuse("much.csv: row 3, column 'metric'", "did you mean 'selection-rate'?")
     broken(6, a="9")

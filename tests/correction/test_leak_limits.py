@@ -277,9 +277,9 @@ def test_other_wrong_numbers_are_refused():
         limit_leak(beliefs, -1)
     with pytest.raises(InputError, match=r"household sizes must be \(2,\) numbers of at least 1"):
         limit_leak(beliefs, 1, household_sizes=[1, 0])
-    with pytest.raises(InputError, match="an error must be a share"):
+    with pytest.raises(InputError, match="error must be a share"):
         limit_leak_by_error(1.2, 1, 10)
-    with pytest.raises(InputError, match="at least 1 person and 2 groups"):
+    with pytest.raises(InputError, match="people must be at least 1 and groups 2"):
         limit_leak_by_error(0.2, 1, 0)
     with pytest.raises(InputError, match="delta must be above 0"):
         limit_realised_gain(beliefs, 1, delta=0)

@@ -20,7 +20,12 @@ from fpbench.claims import (
     ShareBounds,
 )
 from fpbench.correction import solve_exact
-from fpbench.correction.weights import best_exponent, exponent_scores, scale_confidence, sharpen
+from fpbench.correction.weights import (
+    find_best_exponent,
+    scale_confidence,
+    score_exponents,
+    sharpen,
+)
 
 pytestmark = pytest.mark.numeric
 
@@ -64,7 +69,7 @@ def test_scores_are_what_the_solver_achieves(metric, form):
             problem, truth = make(
                 rng, n, RateConstraint(metric, tolerance, form), scale_confidence(confidence)
             )
-            scores = exponent_scores(problem, truth, MOST)
+            scores = score_exponents(problem, truth, MOST)
             powers = [replace(problem, weights=problem.weights**k) for k in range(MOST + 1)]
             found = [solve_exact(power) for power in powers]
             if scores is None:
@@ -79,7 +84,7 @@ def test_scores_are_what_the_solver_achieves(metric, form):
                 if not all(same):
                     continue
             assert scores.tolist() == wanted
-            assert best_exponent(problem, truth, MOST) == wanted.index(max(wanted))
+            assert find_best_exponent(problem, truth, MOST) == wanted.index(max(wanted))
             varied += len(set(wanted)) > 1
     assert varied > 2
 
@@ -102,13 +107,13 @@ def test_scores_of_anything_else_are_what_the_solver_achieves(constraints, k):
         problem, truth = make(rng, 150, None, rng.uniform(1, 2, 150), k)
         problem = replace(problem, constraints=known)
         wanted = all_achieved(problem, truth, 5)
-        assert exponent_scores(problem, truth, 5).tolist() == wanted
-        assert best_exponent(problem, truth, 5) == wanted.index(max(wanted))
+        assert score_exponents(problem, truth, 5).tolist() == wanted
+        assert find_best_exponent(problem, truth, 5) == wanted.index(max(wanted))
         varied += len(set(wanted)) > 1
     assert varied
     impossible = replace(problem, constraints=(*known, ShareBounds(0, 1, 1), ShareBounds(1, 1, 1)))
-    assert exponent_scores(impossible, truth, 5) is None
-    assert best_exponent(impossible, truth, 5) is None
+    assert score_exponents(impossible, truth, 5) is None
+    assert find_best_exponent(impossible, truth, 5) is None
 
 
 @pytest.mark.quick_cases(1)
@@ -122,11 +127,11 @@ def test_scores_of_small_and_tied_problems(metric):
         weights = rng.choice([1.0, 1.5, 2.0], n)
         constraint = RateConstraint(metric, rng.choice([0.0, 0.1, 0.3]), rng.choice(FORMS))
         problem, truth = make(rng, n, constraint, weights)
-        scores = exponent_scores(problem, truth, 8)
+        scores = score_exponents(problem, truth, 8)
         if scores is None:
             infeasible += 1
             assert solve_exact(problem).values is None
-            assert best_exponent(problem, truth, 8) is None
+            assert find_best_exponent(problem, truth, 8) is None
         else:
             assert scores.tolist() == all_achieved(problem, truth, 8)
     assert 0 < infeasible < 75
@@ -138,7 +143,7 @@ def test_of_many_equal_weights_the_first_are_changed():
     weights = rng.integers(8, 17, 5000) / 8
     for form in FORMS:
         problem, truth = make(rng, 5000, RateConstraint(tolerance=0.01, form=form), weights)
-        assert exponent_scores(problem, truth, 3).tolist() == all_achieved(problem, truth, 3)
+        assert score_exponents(problem, truth, 3).tolist() == all_achieved(problem, truth, 3)
 
 
 @pytest.mark.slow
@@ -148,18 +153,18 @@ def test_a_large_problem_with_every_exponent():
     problem, truth = make(
         rng, 40_000, RateConstraint(tolerance=0.002), scale_confidence(confidence)
     )
-    assert exponent_scores(problem, truth, 99).tolist() == all_achieved(problem, truth, 99)
+    assert score_exponents(problem, truth, 99).tolist() == all_achieved(problem, truth, 99)
 
 
 def test_of_equally_accurate_exponents_the_smallest():
     rng = np.random.default_rng(1)
     problem, truth = make(rng, 200, RateConstraint(), np.ones(200))
-    assert len(set(exponent_scores(problem, truth, 99).tolist())) == 1
-    assert best_exponent(problem, truth) == 0
+    assert len(set(score_exponents(problem, truth, 99).tolist())) == 1
+    assert find_best_exponent(problem, truth) == 0
     problem = replace(problem, weights=rng.uniform(1, 2, 200))
-    scores = exponent_scores(problem, truth, 99)
-    assert best_exponent(problem, truth) == np.flatnonzero(scores == scores.max())[0]
-    assert best_exponent(problem, truth, 0) == 0
+    scores = score_exponents(problem, truth, 99)
+    assert find_best_exponent(problem, truth) == np.flatnonzero(scores == scores.max())[0]
+    assert find_best_exponent(problem, truth, 0) == 0
 
 
 @given(arrays(float, st.integers(1, 50), elements=st.floats(0, 1)))
@@ -183,7 +188,7 @@ def test_sharpen_raises_scaled_confidence_to_the_best_power():
     confidence = rng.uniform(0.6, 0.9, 30)
     weights, exponent = sharpen(confidence, problem, held_out_confidence, truth)
     scored = replace(problem, weights=scale_confidence(held_out_confidence))
-    assert exponent == best_exponent(scored, truth)
+    assert exponent == find_best_exponent(scored, truth)
     assert exponent > 0
     np.testing.assert_array_equal(weights, scale_confidence(confidence) ** exponent)
 

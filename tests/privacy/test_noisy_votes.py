@@ -113,7 +113,7 @@ def test_the_cost_is_that_of_all_answers_as_one_gaussian():
 
 @pytest.mark.parametrize("arguments", [(0,), (1, -1), (1, 1, 0.0), (1, 1, math.inf)])
 def test_no_cost_of_nothing(arguments):
-    with pytest.raises(InputError, match="no cost of votes"):
+    with pytest.raises(InputError, match="answers must be at least 1"):
         VoteCost(*arguments)
 
 

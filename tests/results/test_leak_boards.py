@@ -239,11 +239,11 @@ def test_audits_alone_say_nothing():
 
 
 def test_sorted_lines_keep_their_ranks_in_groups_and_name_the_group():
-    from fpbench.cli.leaderboard import _ordered
+    from fpbench.cli.leaderboard import _sort_lines
 
     (board,) = boards_of(run(CLEAR, learner="one") + run(NULL, learner="two"))
     assert sheet(board).sections == ("learner",)
-    table = sheet(_ordered(board, "adversary"))
+    table = sheet(_sort_lines(board, "adversary"))
     assert table.sections == ()
     assert [row[:3] for row in table.rows[:4]] == [
         ("2", "one", "a1"), ("2", "two", "a1"), ("1", "one", "a2"), ("1", "two", "a2"),

@@ -70,7 +70,7 @@ class Assessment:
     private_limit
         The same by the guarantee of differential privacy, if every number has noise; else None.
     bits
-        Information in the report about everybody's groups, at most.
+        Upper bound of the information in the report about everybody's groups.
     proven
         (n,) whether the person's group follows from the report, whatever the beliefs.
     proven_unsure
@@ -84,7 +84,7 @@ class Assessment:
     knowledge
         Where the beliefs before are from, in words.
     error_bound
-        Root mean square distance of the undecided people's beliefs to the optimum, at most.
+        Upper bound of the root mean square distance of undecided people's beliefs to the optimum.
     facts
         What the report tells about these people.
     riskiest

@@ -63,7 +63,7 @@ class Findings:
     beliefs: Floats
     """(n, K) after the report."""
     error_bound: float
-    """Root mean square distance of the undecided people's beliefs to the optimum, at most."""
+    """Upper bound of the root mean square distance of undecided people's beliefs to the optimum."""
     leak: float
     """Rise of the share of people who are guessed right."""
     finished: bool = True

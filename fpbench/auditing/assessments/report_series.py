@@ -163,7 +163,7 @@ def _name_reports(reports: Any) -> dict[str, Any]:
             "and others make one"
         )
     if not named:
-        raise InputError("there is no report to assess")
+        raise InputError("there is no report to assess: give at least one")
     return named
 
 

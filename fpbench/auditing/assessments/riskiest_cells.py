@@ -110,7 +110,7 @@ def find_riskiest(
         for place in np.argsort(-bound, kind="stable"):
             if bound[place] <= (best.added if best else _WORTH):
                 break
-            if time.perf_counter() > deadline:  # a better one may be among those not looked at
+            if time.perf_counter() > deadline:  # a better one may be among those not tried
                 return tuple(cells), np.array(chosen, np.intp), False
             step = _Step.of(facts, int(left[place]), beliefs, possible)
             if step.added > (best.added if best else _WORTH):
@@ -133,7 +133,7 @@ def find_riskiest(
 
 
 def _bound_gains(facts: Facts, beliefs: Floats, possible: Mask) -> Floats:
-    """(M,) what each cell can add at most."""
+    """(M,) upper bound of what each cell can add."""
     expected = facts.count(beliefs)
     # What was measured may be less than 0, or missing.
     goal = np.where(np.isfinite(facts.low), np.clip(expected, facts.low, facts.high), expected)

@@ -75,13 +75,15 @@ def bound_epsilon(
     outputs = [to_floats(name, part) for name, part in (("one", one), ("other", other))]
     if outputs[0].ndim != 2 or outputs[0].shape != outputs[1].shape:
         raise InputError(
-            f"outputs of shapes {outputs[0].shape} and {outputs[1].shape}; want (N, m) of both"
+            f"one and other must both be (N, m), not {outputs[0].shape} and {outputs[1].shape}"
         )
     draws = len(outputs[0])
     if draws < 40:
         raise InputError(f"draws of each input must be at least 40, not {draws}")
     if not (0 <= delta < 1 and 0 < confidence < 1):
-        raise InputError(f"delta {delta!r} or confidence {confidence!r} is out of range")
+        raise InputError(
+            f"delta must be in [0, 1), confidence in (0, 1), not {delta!r} and {confidence!r}"
+        )
     if not all(np.isfinite(part).all() for part in outputs):
         raise InputError("outputs must be finite numbers")
     cuts = [draws // 4, draws // 2]
@@ -89,17 +91,17 @@ def bound_epsilon(
     n, alpha = len(test), 1 - confidence
     weights = np.zeros(0) if direction is None else to_floats("direction", direction).ravel()
     best, hits = -math.inf, [np.array(0), np.array(0)]
-    for score in candidate_scores(fit, others[0], weights):
+    for score in fit_scores(fit, others[0], weights):
         chosen_scores = [np.sort(score(part)) for part in (choose, others[1])]
         for sign in (1, -1):  # which of the two inputs the event favours
             p, q = ((sign * part)[::sign] for part in chosen_scores[::sign])
             # Stricter than the test below: the greatest of many estimated bounds is often luck.
-            promised, threshold = best_threshold(p, q, n, delta, alpha / 100)
+            promised, threshold = choose_threshold(p, q, n, delta, alpha / 100)
             if promised > best:
                 best = promised
                 test_scores = [sign * score(part) for part in (test, others[2])][::sign]
                 hits = [np.array(np.count_nonzero(part >= threshold)) for part in test_scores]
-    return max(float(epsilon_bounds(hits[0], hits[1], n, delta, alpha)), 0.0)
+    return max(float(bound_by_hits(hits[0], hits[1], n, delta, alpha)), 0.0)
 
 
 @check_arguments
@@ -114,27 +116,27 @@ def find_most_provable(draws: int, delta: float, confidence: float) -> float:
         As in `bound_epsilon`.
     """
     n = draws - draws // 2
-    bound = epsilon_bounds(np.array(n), np.array(0), n, delta, 1 - confidence)
+    bound = bound_by_hits(np.array(n), np.array(0), n, delta, 1 - confidence)
     return max(float(bound), 0.0)
 
 
-def candidate_scores(one: Floats, other: Floats, direction: Floats) -> Iterator[Score]:
+def fit_scores(one: Floats, other: Floats, direction: Floats) -> Iterator[Score]:
     """Estimates of the log-likelihood ratio of outputs (draws, m), in several ways."""
     m = one.shape[1]
     draws = len(one) + len(other)
     bins = min(MARGINAL_BINS, max(4, draws // _A_BIN))
-    cells = [_log_ratio_by_bins(one[:, [j]], other[:, [j]], bins) for j in range(m)]
+    cells = [_estimate_log_ratio(one[:, [j]], other[:, [j]], bins) for j in range(m)]
 
-    def cell_by_cell(outputs: Floats) -> Floats:
+    def score_cells(outputs: Floats) -> Floats:
         return sum((cells[j](outputs[:, [j]]) for j in range(m)), np.zeros(len(outputs)))
 
-    yield cell_by_cell
+    yield score_cells
     if m == 1:
         return
     telling = [np.abs(cells[j](one[:, [j]])).mean() for j in range(m)]
     most = np.argsort(telling)[::-1][:3]
     each = round(min(JOINT_BINS, max(8, draws // _A_BIN)) ** (1 / len(most)))
-    joint = _log_ratio_by_bins(one[:, most], other[:, most], max(each, 2))
+    joint = _estimate_log_ratio(one[:, most], other[:, most], max(each, 2))
     yield lambda outputs: joint(outputs[:, most])
     yield lambda outputs: cells[most[0]](outputs[:, [most[0]]])
     sums = [np.ones(m)]
@@ -142,7 +144,7 @@ def candidate_scores(one: Floats, other: Floats, direction: Floats) -> Iterator[
         sums.append(direction.astype(np.float64))
     for weights in sums:
         column = weights[:, None]
-        total = _log_ratio_by_bins(one @ column, other @ column, bins)
+        total = _estimate_log_ratio(one @ column, other @ column, bins)
         yield partial(_score_sums, total, column)
 
 
@@ -150,28 +152,30 @@ def _score_sums(score: Score, weights: Floats, outputs: Floats) -> Floats:
     return score(outputs @ weights)
 
 
-def _log_ratio_by_bins(one: Floats, other: Floats, bins: int) -> Score:
+def _estimate_log_ratio(one: Floats, other: Floats, bins: int) -> Score:
     """Logarithm of the ratio of frequencies in a grid of bins that are about equally full."""
-    edges = [_bin_edges(np.concatenate([a, b]), bins) for a, b in zip(one.T, other.T, strict=True)]
+    edges = [
+        _find_bin_edges(np.concatenate([a, b]), bins) for a, b in zip(one.T, other.T, strict=True)
+    ]
     sizes = [len(of_one) + 1 for of_one in edges]
 
-    def places(outputs: Floats) -> NDArray[np.intp]:
+    def find_places(outputs: Floats) -> NDArray[np.intp]:
         cells = np.zeros(len(outputs), dtype=np.intp)
         for starts, values, size in zip(edges, outputs.T, sizes, strict=True):
             cells = cells * size + np.searchsorted(starts, values, side="right")
         return cells
 
-    counts = [np.bincount(places(part), minlength=math.prod(sizes)) for part in (one, other)]
+    counts = [np.bincount(find_places(part), minlength=math.prod(sizes)) for part in (one, other)]
     ratio = np.log(counts[0] + 0.5) - np.log(counts[1] + 0.5)
 
     def score(outputs: Floats) -> Floats:
-        cells: Floats = ratio[places(outputs)]
+        cells: Floats = ratio[find_places(outputs)]
         return cells
 
     return score
 
 
-def _bin_edges(values: Floats, bins: int) -> Floats:
+def _find_bin_edges(values: Floats, bins: int) -> Floats:
     """Starts of bins: quantiles; values that many draws share get bins of their own."""
     distinct, times = np.unique(values, return_counts=True)
     steps = np.arange(1, bins) * (len(values) / bins)
@@ -182,7 +186,9 @@ def _bin_edges(values: Floats, bins: int) -> Floats:
     return edges
 
 
-def best_threshold(p: Floats, q: Floats, n: int, delta: float, alpha: float) -> tuple[float, float]:
+def choose_threshold(
+    p: Floats, q: Floats, n: int, delta: float, alpha: float
+) -> tuple[float, float]:
     """The bound that the best threshold would give for n draws, and the threshold.
 
     `p` and `q` are sorted scores; the event is a score of at least the threshold, likelier in `p`.
@@ -191,12 +197,12 @@ def best_threshold(p: Floats, q: Floats, n: int, delta: float, alpha: float) -> 
     sizes = np.geomspace(4, len(p), THRESHOLDS).astype(int)
     thresholds = np.unique(np.concatenate([p[len(p) - sizes], q[len(q) - sizes]]))
     above = [len(part) - np.searchsorted(part, thresholds) for part in (p, q)]
-    promised = epsilon_bounds(above[0] * (n / len(p)), above[1] * (n / len(q)), n, delta, alpha)
+    promised = bound_by_hits(above[0] * (n / len(p)), above[1] * (n / len(q)), n, delta, alpha)
     top = int(promised.argmax())
     return float(promised[top]), float(thresholds[top])
 
 
-def epsilon_bounds(p: NDArray[Any], q: NDArray[Any], n: int, delta: float, alpha: float) -> Floats:
+def bound_by_hits(p: NDArray[Any], q: NDArray[Any], n: int, delta: float, alpha: float) -> Floats:
     """Lower bounds on epsilon from numbers of hits among n draws each, at error alpha in all."""
     from scipy.special import betaincinv
 

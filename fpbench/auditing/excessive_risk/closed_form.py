@@ -52,7 +52,7 @@ class NormalStudents:
 
     def losses(self, design: _Floats, labels: _Floats) -> _Floats:
         """Expected logistic losses (n,) of people (n, d) with labels (n,) in {0, 1}."""
-        nodes, weights = _hermite()
+        nodes, weights = _make_hermite()
         centre, spread = self.scores(design)
         sign = 1 - 2 * labels
         losses = np.zeros(len(design))
@@ -77,7 +77,7 @@ class NormalStudents:
         squares = np.maximum(squares, 0.0)
         away = (turned.T @ (self.mean - point)) ** 2
         second = float(squares.sum() + away.sum())
-        return (_mean_root(squares, away, second) if second > 0 else 0.0), second
+        return (_compute_mean_root(squares, away, second) if second > 0 else 0.0), second
 
 
 def fit_normal_students(design: _Floats, moments: LabelMoments, penalty: float) -> NormalStudents:
@@ -94,7 +94,7 @@ def fit_normal_students(design: _Floats, moments: LabelMoments, penalty: float) 
     covariance = np.zeros((d, d))
     linear: NormalStudents | None = None
     for _ in range(_STEPS):
-        chances, curvature = _smoothed(*NormalStudents(mean, covariance).scores(design))
+        chances, curvature = _smooth_logistic(*NormalStudents(mean, covariance).scores(design))
         inverse = np.linalg.inv((design.T * (curvature / m)) @ design + ridge)
         wider = inverse @ noise @ inverse
         step = inverse @ (design.T @ (chances - target) / m + 2 * penalty * mean)
@@ -111,23 +111,23 @@ def fit_normal_students(design: _Floats, moments: LabelMoments, penalty: float) 
     )
 
 
-def _smoothed(centre: _Floats, spread: _Floats) -> tuple[_Floats, _Floats]:
+def _smooth_logistic(centre: _Floats, spread: _Floats) -> tuple[_Floats, _Floats]:
     """Means (m,) of the logistic function and of its derivative under normal scores."""
     from scipy.special import expit
 
-    nodes, weights = _hermite()
+    nodes, weights = _make_hermite()
     chances = expit(centre[:, None] + spread[:, None] * nodes)
     return chances @ weights, (chances * (1 - chances)) @ weights
 
 
 @cache
-def _hermite() -> tuple[_Floats, _Floats]:
+def _make_hermite() -> tuple[_Floats, _Floats]:
     """Nodes and weights of the mean under a standard normal distribution."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
     return nodes, weights / weights.sum()
 
 
-def _mean_root(squares: _Floats, away: _Floats, second: float) -> float:
+def _compute_mean_root(squares: _Floats, away: _Floats, second: float) -> float:
     """E sqrt(Q) of Q = sum (s_i z_i + b_i)^2, from s^2, b^2 and E Q.
 
     E sqrt(Q) is the integral over t > 0 of (1 - E exp(-t Q)) t^(-3/2) / (2 sqrt pi), and E

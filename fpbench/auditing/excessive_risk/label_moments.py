@@ -56,10 +56,10 @@ def compute_label_moments(
     if labels == "soft":
         distance = np.full(len(clean), deviation * math.sqrt(2 / math.pi))
         return LabelMoments(clean, still, np.full(len(clean), deviation**2), distance)
-    return _censored(clean, deviation)
+    return _compute_censored(clean, deviation)
 
 
-def _censored(clean: _Floats, deviation: float) -> LabelMoments:
+def _compute_censored(clean: _Floats, deviation: float) -> LabelMoments:
     """Moments of clean + deviation x a standard normal variable, cut to [0, 1]."""
     from scipy.special import ndtr
 

@@ -195,7 +195,7 @@ def make_report(
                 }
             ).join(means.reset_index(drop=True))
         )
-        overall.append(_summary(evaluation, table, means["risk"].to_numpy()))
+        overall.append(_summarise(evaluation, table, means["risk"].to_numpy()))
     return RiskReport(
         pd.DataFrame(overall),
         pd.concat(by_group, ignore_index=True),
@@ -205,7 +205,9 @@ def make_report(
     )
 
 
-def _summary(evaluation: EvaluationRisks, table: DataFrame, group_risks: _Floats) -> dict[str, Any]:
+def _summarise(
+    evaluation: EvaluationRisks, table: DataFrame, group_risks: _Floats
+) -> dict[str, Any]:
     bounded = not np.isnan(evaluation.bound).any()
     fine = evaluation.risk <= evaluation.bound + 1e-9 * (1 + np.abs(evaluation.bound))
     right = (evaluation.chance > 0.5) == (evaluation.people.labels == 1)

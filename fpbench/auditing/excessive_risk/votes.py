@@ -62,17 +62,19 @@ def sample_risks(
             tally.add(scores, logits, antithetic)
         batches.append(batch.without_scores())
     flips = flip_probabilities(model.votes, model.sigma)
-    changed = _units([cast("NDArray[np.bool_]", batch.flips) for batch in batches], antithetic)
+    changed = _list_units([cast("NDArray[np.bool_]", batch.flips) for batch in batches], antithetic)
     about: MeasureValues = {
         "method": "monte-carlo", "repetitions": repetitions, "antithetic": int(antithetic),
-        **_flip_measures(flips, changed, repetitions, antithetic),
+        **_measure_flips(flips, changed, repetitions, antithetic),
     }  # fmt: skip
-    risks = [EvaluationRisks.of_draws(tally, _chance(margins, logits)) for tally, margins in
+    risks = [EvaluationRisks.of_draws(tally, _to_chances(margins, logits)) for tally, margins in
              zip(tallies, baseline, strict=True)]  # fmt: skip
     pulls = None
     if batches[0].distances is not None:
-        moved = _units([cast("_Floats", batch.distances) for batch in batches], antithetic)
-        squared = _units([cast("_Floats", batch.distances) ** 2 for batch in batches], antithetic)
+        moved = _list_units([cast("_Floats", batch.distances) for batch in batches], antithetic)
+        squared = _list_units(
+            [cast("_Floats", batch.distances) ** 2 for batch in batches], antithetic
+        )
         about |= {
             "sensitivity": float(moved.mean()),
             "sensitivity_error": float(estimate_error(moved)),
@@ -95,12 +97,12 @@ def approximate_risks(model: VotedModel, parts: list[People], rng: np.random.Gen
     use = 'use method = "monte-carlo"'
     if model.theta_star is None:
         raise InputError(f"{need}, not {show_value(model.student)}; {use}")
-    if _weighted(model, rng):
+    if _uses_weights(model, rng):
         raise InputError(f"{need} that learns from all its labels, answered or not; {use}")
     if not model.penalty > 0:
         raise InputError(f"{need} with a penalty above 0; {use}")
     moments = compute_label_moments(model.votes, model.sigma, cast("VoteLabels", model.labels))
-    students = fit_normal_students(_design(parts[0]), moments, model.penalty)
+    students = fit_normal_students(_get_design(parts[0]), moments, model.penalty)
     linear = cast("NormalStudents", students.linear)
     (first, second), (linear_first, linear_second) = (
         s.distance(model.theta_star) for s in (students, linear)
@@ -114,14 +116,14 @@ def approximate_risks(model: VotedModel, parts: list[People], rng: np.random.Gen
     }  # fmt: skip
     risks = []
     for people, baseline in zip(parts, _predict_baseline(model, parts, rng), strict=True):
-        evaluation = _design(people), people.labels
+        evaluation = _get_design(people), people.labels
         base, expected = (
             cross_entropy(baseline, people.labels, logits=True),
             students.losses(*evaluation),
         )
         right = float(students.accuracy(*evaluation).mean())
         exact = EvaluationRisks.exact(
-            people, base, _chance(baseline, logits=True), expected - base, right
+            people, base, _to_chances(baseline, logits=True), expected - base, right
         )
         risks.append(exact.with_errors(expected - linear.losses(*evaluation)))
     risks[0] = risks[0].having(flips=flips)
@@ -131,12 +133,12 @@ def approximate_risks(model: VotedModel, parts: list[People], rng: np.random.Gen
 def _add_bounds(
     model: VotedModel, risks: list[EvaluationRisks], about: MeasureValues, pulls: _Floats | None
 ) -> Answer:
-    """Risks with the bounds of logistic students; nothing is proven about others."""
+    """Risks with the bounds of logistic students; other students have no bounds."""
     if model.theta_star is None:
         norms = getattr(model, "gradient_norms", None)
         if norms is not None:
             people = [risk.people for risk in risks]
-            known = [np.asarray(norms(_design(p), p.labels)) for p in people]
+            known = [np.asarray(norms(_get_design(p), p.labels)) for p in people]
             risks = [risk.having(gradients=g) for risk, g in zip(risks, known, strict=True)]
         return risks, [], about
     first, second = (cast("float", about[name]) for name in ("sensitivity", "sensitivity_squared"))
@@ -151,17 +153,17 @@ def _add_bounds(
     if pulls is not None:
         values["sensitivity"]["gradient"] = float(pulls.mean())
         values["sensitivity_squared"]["gradient_squared"] = float((pulls**2).mean())
-    if not _weighted(model, np.random.default_rng(0)):
+    if not _uses_weights(model, np.random.default_rng(0)):
         moments = compute_label_moments(model.votes, model.sigma, cast("VoteLabels", model.labels))
-        student = _design(risks[0].people), moments, model.penalty
+        student = _get_design(risks[0].people), moments, model.penalty
         values["sensitivity"] |= bound_first_moment(*student)
         values["sensitivity_squared"] |= bound_second_moment(*student)
-    rows = [_row(name, target, value, about) for target, named in values.items()
+    rows = [_make_row(name, target, value, about) for target, named in values.items()
             for name, value in named.items()]  # fmt: skip
     return bounded, rows, about
 
 
-def _row(name: str, of: str, value: float, about: MeasureValues) -> dict[str, Any]:
+def _make_row(name: str, of: str, value: float, about: MeasureValues) -> dict[str, Any]:
     measured = cast("float", about[of])
     error = cast("float", about.get(f"{of}_error", 0.0))
     # Rounding must not break a bound that is met exactly.
@@ -173,7 +175,7 @@ def _row(name: str, of: str, value: float, about: MeasureValues) -> dict[str, An
             "holds": holds}  # fmt: skip
 
 
-def _flip_measures(
+def _measure_flips(
     flips: _Floats, changed: _Floats, repetitions: int, antithetic: bool
 ) -> MeasureValues:
     shares = changed.mean(axis=0)
@@ -181,11 +183,11 @@ def _flip_measures(
         "flip_probability": float(flips.mean()),
         "flip_drawn": float(shares.mean()),
         "flip_drawn_error": float(estimate_error(changed.mean(axis=1))),
-        "flip_deviation": _deviation(flips, shares, repetitions, antithetic),
+        "flip_deviation": _measure_deviation(flips, shares, repetitions, antithetic),
     }
 
 
-def _deviation(flips: _Floats, drawn: _Floats, repetitions: int, antithetic: bool) -> float:
+def _measure_deviation(flips: _Floats, drawn: _Floats, repetitions: int, antithetic: bool) -> float:
     """The greatest deviation of drawn flips, as the normal quantile of its binomial tail.
 
     At most one of two antithetic draws flips a vote: half as many trials of twice the probability.
@@ -202,7 +204,7 @@ def _deviation(flips: _Floats, drawn: _Floats, repetitions: int, antithetic: boo
     return float((-ndtri(np.clip(tails, 1e-300, 0.5))).max())
 
 
-def _units(parts: list[NDArray[Any]], paired: bool) -> _Floats:
+def _list_units(parts: list[NDArray[Any]], paired: bool) -> _Floats:
     """Values of independent units: of repetitions, or means of antithetic pairs."""
     return np.concatenate([average_pairs(part) if paired else part for part in parts]).astype(float)
 
@@ -213,20 +215,20 @@ def _predict_baseline(
     """Logits (n,) of a logistic baseline, or probabilities (n,) of any other, for each part."""
     if model.theta_star is None:
         return [predict_chances(model.baseline, people, rng) for people in parts]
-    return [_design(people) @ model.theta_star for people in parts]
+    return [_get_design(people) @ model.theta_star for people in parts]
 
 
-def _chance(scores: _Floats, logits: bool) -> _Floats:
+def _to_chances(scores: _Floats, logits: bool) -> _Floats:
     from scipy.special import expit
 
     return np.asarray(expit(scores)) if logits else scores
 
 
-def _weighted(model: VotedModel, rng: np.random.Generator) -> bool:
+def _uses_weights(model: VotedModel, rng: np.random.Generator) -> bool:
     """Whether students leave labels out, by weights."""
     return model.targets(model.draw_noise(1, rng))[1] is not None
 
 
-def _design(people: People) -> _Floats:
+def _get_design(people: People) -> _Floats:
     assert people.design is not None
     return people.design

@@ -71,7 +71,7 @@ def find_complements(blocks: ExactBlocks, primary: Mask, least: int, people: Cod
     parts = [csr_array(members[:, kinds[:, -1] == p]) for p in (0, 1)]
     changed = [np.zeros(len(sums.total), np.bool_) for _ in parts]
     while True:
-        public = sums.total == 0  # whoever knows the people knows that nobody is there
+        public = sums.total == 0  # readers who know the people know that it is 0
         for p in (0, 1):
             public[places[shown & has[:, p], p]] = True
         hidden_atoms = np.unique(places[~shown][has[~shown]])
@@ -150,7 +150,7 @@ _DEAR = 10.0
 """How many parts of sums the whole of one is worth."""
 _FAR = 1e3
 _STEPS = 8
-"""Greatest length of a path, and how many of its numbers are looked at."""
+"""Greatest length of a path, and most of its numbers that are tried."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import Mask
 
 WHOLE = 1e-6
-"""How far a rate times its size may be from a whole number, by rounding of floats."""
+"""Tolerance of a rate times its size being a whole number, for rounding of floats."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,16 +88,16 @@ class ExactBlocks:
 
     @property
     def hidden(self) -> Mask:
-        """(B,) which are suppressed."""
+        """(B,) whether a block is suppressed."""
         return self.below >= 0
 
     @property
     def is_rate(self) -> Mask:
-        """(B,) which are rates."""
+        """(B,) whether a block is of rates."""
         return np.isin(self.metric, [name for name, m in REPORT_METRICS.items() if m.is_rate])
 
     def take(self, which: NDArray[Any]) -> Self:
-        """These blocks only: a mask or numbers of them."""
+        """Some of the blocks, by a mask or their numbers."""
         names = ("cells", "metric", "counted", "base", "below")
         return replace(self, **{name: getattr(self, name)[which] for name in names})
 

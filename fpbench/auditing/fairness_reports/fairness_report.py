@@ -238,7 +238,7 @@ class FairnessReport(ReportRows):
         by
             Columns that slices may be cut by; all by default.
         order
-            Slices cross up to so many columns.
+            Most columns that a slice crosses.
         tables
             Columns that are crossed, of each table that is kept: `[[], ["age"], ["age", "job"]]`.
         metrics
@@ -356,7 +356,7 @@ class FairnessReport(ReportRows):
         groups
             Names of the groups in the order of beliefs' columns; sorted by default.
         decimals
-            Rates were rounded to so many; needed if they were and no column `within` says so.
+            Decimals that rates were rounded to; needed if no column `within` says so.
 
         Raises
         ------
@@ -416,11 +416,11 @@ class FairnessReport(ReportRows):
         rules
             The rules, or a model that has some.
         X, predictions, groups
-            As of `from_predictions`.
+            As in `from_predictions`.
         by
             Columns that rules are crossed with.
         order
-            Slices cross up to so many columns, the rule among them.
+            Most columns that a slice crosses, the rule among them.
         **options
             Further parameters of `from_predictions`.
 

@@ -19,9 +19,9 @@ from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import Floats, Mask
 
 _MOST = 12_000
-"""Published numbers of one prediction, at most: their products take 1.2 GB."""
+"""Most published numbers of one prediction: their products take 1.2 GB."""
 _NONE = 1e-6
-"""What is less than this is 0 but for rounding, which is below 1e-10."""
+"""Smaller numbers are 0 up to rounding, which is below 1e-10."""
 _UNLIKE = 1e-3
 """Relative perturbation of equal rows and costs, so that rounding does not choose among them."""
 

@@ -28,7 +28,7 @@ _NEEDED = FIXED_COLUMNS[:3]
 _LISTED = 20
 """Columns that a message lists."""
 _DIGITS = 15
-"""Of rates, at most."""
+"""Most digits of rates."""
 _OFTENER = 3
 """How many times more rows a group has in a report than a misspelling of its name."""
 _HINTS = {
@@ -238,8 +238,10 @@ def _read_numbers(
             hint = next((h for mark, h in _HINTS.items() if mark in text), "")
             if text.casefold() in MISSING:
                 hint = ": leave blank what is not published"
-            raise InputError(f"row {row}, column {name!r}: {text!r} is no number{hint}") from None
-    _complain(np.isinf(numbers), name, numbers, "is no number")
+            raise InputError(
+                f"row {row}, column {name!r}: {text!r} is not a number{hint}"
+            ) from None
+    _complain(np.isinf(numbers), name, numbers, "is not a number")
     _complain(np.abs(numbers) > _GREATEST, name, numbers, "is too large")
     wrong = (numbers < least) | whole & (numbers != np.floor(numbers)) & ~np.isnan(numbers)
     what = f"a whole number of at least {least:g}" if whole else f"at least {least:g}"

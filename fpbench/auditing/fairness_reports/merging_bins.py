@@ -15,7 +15,7 @@ from fpbench.claims.set_counts import Floats
 
 
 def merge_bins(blocks: ExactBlocks, bins: Mapping[str, int | Sequence[float]]) -> ExactBlocks:
-    """The same slices by fewer bins; those of which a part is not published are left out."""
+    """The same slices by fewer bins; those with a part that is not published are left out."""
     names = [column.name for column in blocks.columns]
     for name, fewer in bins.items():
         c = names.index(name)
@@ -41,7 +41,7 @@ def _choose_edges(blocks: ExactBlocks, c: int, fewer: int | Sequence[float]) -> 
             f"bins of {column.name!r}: the report has {len(column.values)}, of which 2 or more "
             f"can be made, not {show_value(fewer)}; to drop a column leave it out of `by`"
         )
-    # About as many people in each bin, as far as the slices by this column alone tell.
+    # About equally many people in each bin, as far as the slices by this column alone tell.
     alone = (blocks.cells >= 0).sum(axis=1) == (blocks.cells[:, c] >= 0)
     own = np.flatnonzero(alone & (blocks.cells[:, c] >= 0) & ~blocks.hidden)
     weights: Floats = np.zeros(len(column.values))
@@ -50,7 +50,7 @@ def _choose_edges(blocks: ExactBlocks, c: int, fewer: int | Sequence[float]) -> 
         weights[:] = 1
     before = np.cumsum(weights)[:-1] / weights.sum()
     chosen: list[int] = []
-    for place in range(1, int(fewer)):  # of the edges that leave enough for the others
+    for place in range(1, int(fewer)):  # among the edges that leave enough for the others
         low = chosen[-1] + 1 if chosen else 0
         high = len(before) - (int(fewer) - 1 - place)
         chosen.append(low + int(np.abs(before[low:high] - place / int(fewer)).argmin()))
@@ -70,7 +70,7 @@ def _merge(blocks: ExactBlocks, c: int, column: SliceColumn) -> ExactBlocks:
     cells = blocks.cells.copy()
     cells[:, c] = -1
     slices, parent = number_slices(np.column_stack([cells, metric.ravel()]))
-    # Where the published parts have all people of the slice, those that are missing are empty.
+    # If the published parts have all people of the slice, missing parts are empty.
     people, here = blocks.base.sum(axis=1), np.flatnonzero(cut & ~blocks.hidden)
     shared = np.bincount(parent[here], weights=people[here], minlength=len(slices))
     whole = np.zeros(len(slices), np.bool_)

@@ -88,7 +88,7 @@ def _read_one(metric_frame: Any, metrics: Mapping[str, str] | None) -> DataFrame
             value = flat[own].to_numpy(np.float64)
         except (TypeError, ValueError):
             raise InputError(
-                f"the metric {own!r} of the frame is no number everywhere: it is "
+                f"the metric {own!r} of the frame is not a number everywhere: it is "
                 f"{flat[own].iloc[0]!r} in row 0 of by_group"
             ) from None
         value = 1 - value if reading.from_one else value
@@ -132,11 +132,11 @@ def _find_readings(own: list[str], metrics: Mapping[str, str] | None) -> dict[st
             near = find_near_metric(name) if metrics is None else None
             what = f"a metric {name!r}" if metrics is None else f"{name!r} read as {metric!r}"
             raise InputError(
-                f"the frame has {what}, which is no rate that is read"
+                f"the frame has {what}, which is not a known rate"
                 + (f"; did you mean {near!r}?" if near else f" ({', '.join(_RATES)} are)")
                 + '; `metrics` says which to read, and as what: {"my rate": "selection-rate"}'
             )
         readings[name] = reading
     if not readings:
-        raise InputError(f"the frame has no rate; metrics that are read: {', '.join(_RATES)}")
+        raise InputError(f"the frame has no known rate; known are {', '.join(_RATES)}")
     return readings

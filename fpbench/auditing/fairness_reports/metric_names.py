@@ -89,7 +89,9 @@ def find_near_metric(name: object) -> str | None:
 def explain_unknown(name: object) -> str:
     """The message about a name that no metric of reports has."""
     if isinstance(name, str) and hyphenate(name) in _SIZES:
-        return f"{name!r} is no metric: the number of people stands in column 'n', beside each rate"
+        return (
+            f"{name!r} is not a metric: put the number of people into column 'n', beside each rate"
+        )
     near = find_near_metric(name)
     hint = f"did you mean {near!r}?" if near else f"valid: {', '.join(REPORT_METRICS)}"
     return f"unknown metric {name!r}; {hint}"

@@ -87,7 +87,7 @@ def find_facts_and_rows(
 
 
 _LISTED = 20
-"""Values that a message lists, at most."""
+"""Most values that a message lists."""
 
 
 def _check_slice_values(report: ReportRows, place: int, codes: Codes, X: DataFrame) -> None:

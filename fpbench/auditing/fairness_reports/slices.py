@@ -27,7 +27,7 @@ Codes = NDArray[np.int64]
 
 
 class Counted(NamedTuple):
-    """Whom a metric counts in a slice; None for either."""
+    """The people whom a metric counts in a slice: label and prediction, None for either."""
 
     label: int | None
     prediction: int | None
@@ -35,7 +35,7 @@ class Counted(NamedTuple):
 
     @property
     def is_rate(self) -> bool:
-        """Whether it is the share with prediction 1, and no number of people."""
+        """Whether it is the share with prediction 1, not a number of people."""
         return self.prediction is None
 
 
@@ -53,10 +53,10 @@ REPORT_METRICS: Mapping[str, Counted] = {
 """Metrics of reports: rates of prediction 1, and numbers of people by prediction and label."""
 
 MISSING = ("na", "n/a", "nan", "none", "null", "<na>")
-"""What programs write for a value that is missing, without capitals."""
+"""Texts that programs write for a missing value, in lower case."""
 
 FIXED_COLUMNS = ("group", "metric", "value", "n", "within", "round_to", "noise", "below")
-"""Columns of the long form that are no slice columns; those after `n` stand where needed."""
+"""Columns of the long form that are not slice columns; those after `n` only if needed."""
 
 _NUMBER = r"(-?\d+\.?\d*(?:e[+-]?\d+)?)"
 _WHOLE = re.compile(r"^(-?\d+)\.0+$")
@@ -77,7 +77,7 @@ class SliceColumn:
     edges
         The numbers between bins, ascending; None of categories.
     rules
-        The rules of a model, of which `values` are the texts; None of what people have in columns.
+        The rules of a model, whose texts are `values`; None for a column of the people.
     """
 
     name: str
@@ -88,7 +88,7 @@ class SliceColumn:
     @classmethod
     @check_arguments
     def of(cls, column: Series, bins: int | Sequence[float]) -> SliceColumn:
-        """A column of people; numbers are cut at the edges, or into so many equally large bins."""
+        """A column of people; numbers are cut at the edges, or into equally large bins."""
         import pandas as pd
 
         check_type("column", column, pd.Series, "a column of a data frame")
@@ -154,7 +154,7 @@ class SliceColumn:
 
     @check_arguments
     def code(self, people: DataFrame) -> Codes:
-        """(n,) the value of each person; -1 if it is missing or none of the report's."""
+        """(n,) code of each person's value; -1 if it is missing or not in the report."""
         if self.rules is not None:
             where = {value: code for code, value in enumerate(self.values)}
             codes = [where.get(text, -1) for text in name_rules(self.rules)]
@@ -168,7 +168,7 @@ class SliceColumn:
 
             category = pd.Categorical(column)
             texts, values = _name_categories(category), self.values
-            # Of whole numbers, pandas makes floats where a value is missing: 2 is 2.0 then.
+            # pandas turns whole numbers into floats if a value is missing: 2 becomes 2.0.
             whole = tuple(map(strip_zeros, values))
             if len(set(whole)) == len(values):
                 texts, values = tuple(map(strip_zeros, texts)), whole
@@ -191,7 +191,7 @@ class SliceColumn:
 
 
 def name_rules(rules: Rules) -> tuple[str, ...]:
-    """Texts of rules; of those that read alike, with their numbers."""
+    """Texts of rules; equal texts get the rules' numbers."""
     texts = [text or "everyone" for text in rules.texts]
     return tuple(
         f"{text} (rule {code + 1})" if texts.count(text) > 1 else text
@@ -231,14 +231,14 @@ def find_column(people: DataFrame, name: str, more: str = "") -> Series:
 
 
 def format_edge(edge: float) -> str:
-    """A number as short as reads back the same."""
+    """The shortest text that reads back as the same number."""
     return str(int(edge)) if edge == int(edge) and abs(edge) < 1e15 else repr(float(edge))
 
 
 def cross(codes: Sequence[Codes], sizes: Sequence[int], n: int) -> Codes:
     """(n,) one number for each combination of codes; -1 if any of them is."""
     if math.prod(sizes) >= 2**60:
-        raise InputError("slices of so many columns with so many values cannot be numbered")
+        raise InputError("too many slices: cross fewer columns, or use fewer bins")
     key = np.zeros(n, np.int64)
     for code, size in zip(codes, sizes, strict=True):
         key = key * size + code
@@ -249,8 +249,8 @@ def cross(codes: Sequence[Codes], sizes: Sequence[int], n: int) -> Codes:
 
 def number_slices(cells: Codes) -> tuple[Codes, Codes]:
     """First rows (S,) of each distinct row of codes, ascending, and (R,) which each row is."""
-    # A sum of random multiples, modulo 2^64, tells a row from any other of a million but with a
-    # chance of 2^-24: never seen, and far quicker than to compare rows.
+    # Sums of random multiples, modulo 2^64, distinguish a row from a million others except with
+    # probability 2^-24: far quicker than comparing rows.
     draws = np.random.default_rng(20260103).integers(2**63, size=cells.shape[1])
     _, first, inverse = np.unique(cells @ draws, return_index=True, return_inverse=True)
     place = np.empty(len(first), np.int64)
@@ -264,7 +264,7 @@ def locate(keys: Codes, among: Codes) -> Codes:
     if among[-1] < 4 * len(keys):  # a table is quicker than a search
         table = np.full(max(int(among[-1]), int(keys.max(initial=0))) + 2, -1)
         table[among] = np.arange(len(among))
-        return np.asarray(table[keys])  # of a key of -1, the last, which nobody has
+        return np.asarray(table[keys])  # a key of -1 finds the last, which nobody has
     place = np.minimum(np.searchsorted(among, keys), len(among) - 1)
     return np.where(among[place] == keys, place, -1)
 
@@ -272,7 +272,7 @@ def locate(keys: Codes, among: Codes) -> Codes:
 def check_bits(
     values: Any, n: int, what: str, positive: Any = None, *, nameable: bool = False
 ) -> NDArray[np.int64]:
-    """(n,) labels or predictions of the people of X; as of `check_binary`."""
+    """(n,) labels or predictions of the people of X; as in `check_binary`."""
     bits = check_binary(what, values, positive, nameable=nameable)
     if len(bits) != n:
         raise InputError(f"{what}: has {len(bits)} values, and X {n} rows")
@@ -294,7 +294,7 @@ def _is_number(column: Series) -> bool:
 
 
 def _take_numbers(column: Series) -> NDArray[np.float64]:
-    """The numbers of a column as a file has them: 0.1 of a short float is that of a long one."""
+    """The numbers of a column as in a file: 0.1 of a short float equals that of a long one."""
     if (short := str(column.dtype).casefold()) in ("float16", "float32"):
         return column.to_numpy(short, na_value=np.nan).astype(str).astype(np.float64)
     return column.to_numpy(np.float64)

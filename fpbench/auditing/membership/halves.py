@@ -31,7 +31,7 @@ def draw_halves(cells: ArrayLike, number: int, rng: np.random.Generator) -> NDAr
         If the number is odd or below 2.
     """
     if number < 2 or number % 2:
-        raise InputError(f"number: of halves must be even and at least 2, not {number}")
+        raise InputError(f"number: must be even and at least 2, not {number}")
     own = np.asarray(cells)
     if own.ndim != 1:
         raise InputError(f"cells must be (n,), one a person, not {own.shape}")

@@ -27,12 +27,12 @@ def show_kind(catalog: Catalog, kind: str, *, long: bool = False) -> None:
     console.heading(f"{kind}  ({KINDS[kind].summary})")
     entries = catalog.of_kind(kind)
     if long:
-        console.listing((e.name, str(e.source), _state(catalog, e)) for e in entries)
+        console.listing((e.name, str(e.source), _describe_state(catalog, e)) for e in entries)
         return
-    console.listing([(e.name, _summary(catalog, e)) for e in entries], cut=True)
+    console.listing([(e.name, _summarise(catalog, e)) for e in entries], cut=True)
 
 
-def _summary(catalog: Catalog, entry: Entry) -> str:
+def _summarise(catalog: Catalog, entry: Entry) -> str:
     """The summary of a component, after its distribution if it is not ours."""
     if entry.rivals:
         return f"{entry.source} also claimed by {' and '.join(map(str, entry.rivals))}"
@@ -55,7 +55,7 @@ def show_broken(catalog: Catalog, *, trace: bool) -> None:
         console.listing([("--trace shows the tracebacks",)], indent=0)
 
 
-def _state(catalog: Catalog, entry: Entry) -> str:
+def _describe_state(catalog: Catalog, entry: Entry) -> str:
     """The summary of a component, or what is wrong with it."""
     try:
         cls = catalog.component(entry.kind, entry.name)
@@ -65,7 +65,7 @@ def _state(catalog: Catalog, entry: Entry) -> str:
     return f"unavailable: {missing}" if missing else cls.summary
 
 
-def _program(catalog: Catalog, entry: Entry) -> str | None:
+def _find_program(catalog: Catalog, entry: Entry) -> str | None:
     """What a component needs besides Python packages; None too if the component is broken."""
     try:
         return catalog.component(entry.kind, entry.name).runs_on()
@@ -102,7 +102,7 @@ def show_component(catalog: Catalog, kind: str, name: str, *, long: bool = False
     console.listing([(line,) for line in (cls.summary, first) if line])
     console.heading("parameters")
     schema = cls.model_json_schema()
-    rows = [_parameter(n, p, n in schema.get("required", ())) for n, p in
+    rows = [_describe_parameter(n, p, n in schema.get("required", ())) for n, p in
             schema.get("properties", {}).items()]  # fmt: skip
     console.listing(rows or [("none",)])
     if cls.reference:
@@ -138,26 +138,26 @@ def _list_demands(cls: type[Component]) -> Iterator[tuple[str, str]]:
         yield "needs, to predict", f"features{f', and {groups_too}' if closed else ''}"
 
 
-def _parameter(name: str, schema: dict[str, Any], required: bool) -> tuple[str, str, str]:
+def _describe_parameter(name: str, schema: dict[str, Any], required: bool) -> tuple[str, str, str]:
     options = schema.get("anyOf", [schema])
-    kinds = " or ".join(dict.fromkeys(_type(option) for option in options))
-    default = "required" if required else f"= {_written(schema.get('default'))}"
+    kinds = " or ".join(dict.fromkeys(_describe_type(option) for option in options))
+    default = "required" if required else f"= {_format_default(schema.get('default'))}"
     return name, default, f"{kinds}. {schema.get('description', '')}".strip()
 
 
-def _written(value: Any) -> str:
+def _format_default(value: Any) -> str:
     """A default as text, with tables and lists as in a matrix."""
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_written(v)}" for key, v in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {_format_default(v)}" for key, v in value.items()) + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_written, value)) + "]"
+        return "[" + ", ".join(map(_format_default, value)) + "]"
     return repr(value)
 
 
 _LIMITS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
 
 
-def _type(option: dict[str, Any]) -> str:
+def _describe_type(option: dict[str, Any]) -> str:
     if "enum" in option:
         return " | ".join(map(str, option["enum"]))
     if "const" in option:
@@ -178,7 +178,7 @@ def show_health(catalog: Catalog) -> None:
         console.heading("installation")
         console.listing([(warning,)])
     console.heading("components")
-    states = [(e.kind, e.name, _state(catalog, e)) for e in catalog]
+    states = [(e.kind, e.name, _describe_state(catalog, e)) for e in catalog]
     wrong = [row for row in states if row[2].startswith(("broken", "unavailable"))]
     console.listing([(f"{len(states) - len(wrong)} of {len(states)} can be used",)])
     if wrong:
@@ -187,7 +187,7 @@ def show_health(catalog: Catalog) -> None:
     console.heading("engines")
     console.listing(ENGINES.items())
     if programs := [
-        (e.kind, e.name, program) for e in catalog if (program := _program(catalog, e))
+        (e.kind, e.name, program) for e in catalog if (program := _find_program(catalog, e))
     ]:
         console.heading("programs")
         console.listing(programs)

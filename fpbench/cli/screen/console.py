@@ -53,13 +53,13 @@ def error(message: str) -> None:
     if len(message) > _LONG:
         message = f"{message[: _LONG // 2]} [...] {message[-_LONG // 2 :]}"
     if sys.stderr.isatty() and not MODE.plain:
-        _panel(escape_unprintable(message))
+        _show_panel(escape_unprintable(message))
         return
-    _start("error: ", "red")
+    _show_word("error: ", "red")
     typer.echo(escape_unprintable(message), err=True)
 
 
-def _panel(message: str) -> None:
+def _show_panel(message: str) -> None:
     """An error in a frame, with each remedy on its own line."""
     from rich.panel import Panel
     from rich.text import Text
@@ -72,7 +72,7 @@ def _panel(message: str) -> None:
     terminal(stderr=True).print(frame)
 
 
-def _start(word: str, colour: str) -> None:
+def _show_word(word: str, colour: str) -> None:
     """The word that a message on standard error starts with."""
     if MODE.plain:
         typer.echo(word, err=True, nl=False)
@@ -89,7 +89,7 @@ def stopping() -> None:
 def warn(messages: Iterable[str]) -> None:
     """Warnings, on standard error."""
     for message in messages:
-        _start("warning: ", "yellow")
+        _show_word("warning: ", "yellow")
         typer.echo(escape_unprintable(message), err=True)
 
 
@@ -126,14 +126,14 @@ def terminal(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     unstyled: dict[str, Any] = {"color_system": None} if MODE.plain else {}
-    console = _shielded(Console)(stderr=stderr, highlight=False, **unstyled)
+    console = _shield(Console)(stderr=stderr, highlight=False, **unstyled)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PIPED_WIDTH
     return console
 
 
 @cache
-def _shielded(console: type[Console]) -> type[Console]:
+def _shield(console: type[Console]) -> type[Console]:
     """A console that escapes control characters in text; only rich's own take effect."""
     from rich.segment import Segment
 

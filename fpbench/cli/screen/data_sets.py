@@ -27,7 +27,7 @@ def show_missing_data(catalog: Catalog) -> None:
             cls = catalog.component("dataset", entry.name)
         except PluginError:  # which is told among the components
             continue
-        absent = [place for place in _places(catalog, cls, home) if " missing: " in place]
+        absent = [place for place in _find_places(catalog, cls, home) if " missing: " in place]
         missing += [(entry.name, place) for place in absent]
         here += not absent
     console.listing([(f"{here} data sets can be used; `fpbench data list` says where they are",)])
@@ -49,16 +49,16 @@ def show_data(catalog: Catalog) -> None:
         known = _UNKNOWN
         if about is not None:
             known = (f"{about.rows:,} x {about.features}", f"{100 * about.label_rate:.1f} %")
-        for number, place in enumerate(_places(catalog, cls, home)):
+        for number, place in enumerate(_find_places(catalog, cls, home)):
             rows.append((entry.name, *(known if number == 0 else ("", "")), place))
     console.listing(rows)
 
 
-def _places(catalog: Catalog, cls: type[Component], home: DataHome) -> list[str]:
+def _find_places(catalog: Catalog, cls: type[Component], home: DataHome) -> list[str]:
     """Where the files of a data set with its default parameters are, or how to get them."""
-    if required := _required(cls):
+    if required := _list_required(cls):
         return [f"yours: parameters {', '.join(required)}"]
-    dataset = _dataset(catalog, cls.name)
+    dataset = _make_dataset(catalog, cls.name)
     if not dataset.files:
         return ["needs no files"]
     places = []
@@ -96,7 +96,7 @@ def parsed(settings: Iterable[str]) -> dict[str, Any]:
 def fetch(catalog: Catalog, names: list[str], parameters: dict[str, Any]) -> None:
     """Download files of data sets that are missing or differ from the original."""
     home = DataHome.default()
-    for dataset in [_dataset(catalog, name, parameters) for name in names]:
+    for dataset in [_make_dataset(catalog, name, parameters) for name in names]:
         places = dataset.fetch(home)
         rows = [(place.name, str(place)) for place in places]
         console.listing(rows or [(dataset.name, "needs no files")])
@@ -105,7 +105,7 @@ def fetch(catalog: Catalog, names: list[str], parameters: dict[str, Any]) -> Non
 def verify(catalog: Catalog, names: list[str]) -> bool:
     """Compare the files that are here with the known originals; True if none differs."""
     home, rows, good = DataHome.default(), [], True
-    for dataset in _datasets(catalog, names):
+    for dataset in _make_datasets(catalog, names):
         for file in dataset.files:
             if home.missing([file]):
                 rows.append((dataset.name, file.name, "missing"))
@@ -145,25 +145,25 @@ def show_about(cls: type[Component]) -> None:
         console.listing([(describe_attribute(item),) for item in field.default])
 
 
-def _required(cls: type[Component]) -> list[str]:
+def _list_required(cls: type[Component]) -> list[str]:
     return [name for name, field in cls.model_fields.items() if field.is_required()]
 
 
-def _dataset(catalog: Catalog, name: str, parameters: dict[str, Any] | None = None) -> Dataset:
+def _make_dataset(catalog: Catalog, name: str, parameters: dict[str, Any] | None = None) -> Dataset:
     dataset, _ = specify(catalog, "dataset", name, parameters or {}, f"dataset {name!r}")
     assert isinstance(dataset, Dataset)
     return dataset
 
 
-def _datasets(catalog: Catalog, names: list[str]) -> list[Dataset]:
+def _make_datasets(catalog: Catalog, names: list[str]) -> list[Dataset]:
     """The named data sets; without names, all that work and need no parameters."""
     if names:
-        return [_dataset(catalog, name) for name in names]
+        return [_make_dataset(catalog, name) for name in names]
     datasets = []
     for entry in catalog.of_kind("dataset"):
         try:
-            if not _required(catalog.component("dataset", entry.name)):
-                datasets.append(_dataset(catalog, entry.name))
+            if not _list_required(catalog.component("dataset", entry.name)):
+                datasets.append(_make_dataset(catalog, entry.name))
         except PluginError:  # a row of `fpbench plugins`
             continue
     return datasets

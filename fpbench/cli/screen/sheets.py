@@ -50,7 +50,7 @@ def show_sheet(sheet: Sheet, colours: Mapping[str, str] = MappingProxyType({})) 
                 width=width,
             )
         for row in sheet.rows[first:last]:
-            table.add_row(*(_colour(value, colours) for value in row))
+            table.add_row(*(_add_colour(value, colours) for value in row))
         out.print(table)
 
     if sheet.columns:
@@ -72,7 +72,7 @@ def show_line(text: str, colour: str | None = None) -> None:
     out.print(text, style=colour, markup=False, soft_wrap=not out.is_terminal)
 
 
-def _colour(value: str, colours: Mapping[str, str]) -> str:
+def _add_colour(value: str, colours: Mapping[str, str]) -> str:
     """Markup of a cell; failures stand out wherever they are counted."""
     from rich.markup import escape
 

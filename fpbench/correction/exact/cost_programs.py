@@ -201,7 +201,7 @@ class CountProgram:
         for j, size in enumerate(self._sizes):
             model.row(count[j], np.ones(count.shape[1]), size, size)
         for cell in self._cells:
-            lengths, slopes = tangent_pieces(
+            lengths, slopes = make_tangent_pieces(
                 self._ends[cell], self._costs[cell], self._weights[cell]
             )
             # Greater costs are cut: they decide nothing, and upset the solver.
@@ -323,7 +323,7 @@ def _link_classes(conditions: Sequence[Condition], classes: int) -> list[list[in
     ]
 
 
-def tangent_pieces(
+def make_tangent_pieces(
     ends: _Integers, costs: _Numbers, weights: _Numbers
 ) -> tuple[_Numbers, _Numbers]:
     """Lengths and slopes of a convex function below the cost that meets it at the ends."""

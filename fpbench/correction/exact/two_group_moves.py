@@ -23,7 +23,7 @@ _Counts = NDArray[np.int64]
 _Column = Callable[[_Counts], tuple[_Counts, _Mask, _Counts]]
 
 _WINDOW = 16_384
-"""Most numbers of moves looked at at once: few enough to stay in the cache."""
+"""Most numbers of moves that are processed at once: few enough to stay in the cache."""
 
 
 class Quadrant(NamedTuple):

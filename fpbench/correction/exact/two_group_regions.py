@@ -109,7 +109,7 @@ def _separate(conditions: list[Condition], classes: Classes) -> RegionSet | None
     own: list[list[Row | Proportional | RatesWithin | Gap]] = [[] for _ in parts]
     least, union = [(0, 0)] * len(parts), False
     for condition in conditions:
-        used = _classes_of(condition)
+        used = _list_classes(condition)
         indices = [minimum for minimum, part_classes in enumerate(inside) if used <= part_classes]
         if isinstance(condition, Occupied):
             if indices:
@@ -125,7 +125,7 @@ def _separate(conditions: list[Condition], classes: Classes) -> RegionSet | None
     return RegionSet(tuple(zip(labels, allowed, strict=True)), union)
 
 
-def _classes_of(condition: Condition) -> set[int]:
+def _list_classes(condition: Condition) -> set[int]:
     if isinstance(condition, Row):
         return {j for j, _, _ in condition.terms}
     if isinstance(condition, Occupied):

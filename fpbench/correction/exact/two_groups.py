@@ -31,7 +31,7 @@ _BLOCK = 64
 """Candidates between two exact evaluations of the cost; bounds exclude those between."""
 
 
-def smallest_weights(weights: _Weights | None, cell: _Mask, count: int) -> _Weights:
+def take_smallest_weights(weights: _Weights | None, cell: _Mask, count: int) -> _Weights:
     """The `count` least weights in a cell, ascending."""
     if count == 0 or weights is None:
         return np.ones(count)
@@ -226,7 +226,8 @@ def _find_moves(people: Slice, region: Region, weights: _Weights | None) -> _Mov
             counts[prediction, up] = max(count, counts.get((prediction, up), 0))
     # Quadrants share cells: each is sorted once.
     prefixes = {
-        cell: smallest_weights(weights, people.cell(*cell), count) for cell, count in counts.items()
+        cell: take_smallest_weights(weights, people.cell(*cell), count)
+        for cell, count in counts.items()
     }
     best: tuple[float, Quadrant, _Weights, _Weights] | None = None
     for quadrant in quadrants:

@@ -241,9 +241,9 @@ class Program:
 
     @check_arguments
     def prove(self, solver: LinearSolver, deadline: float) -> tuple[Mask, Mask, NDArray[np.intp]]:
-        """Masks of the people of whom nobody belongs to the group, and of those who all do.
+        """Masks of people whose pattern has nobody in the group, and of those with everybody in it.
 
-        And the rows that the proof needs.
+        The third value is the rows that the proof needs.
         """
         no = np.zeros(len(self.pattern), np.bool_)
         nobody = no, no, np.zeros(0, np.intp)

@@ -165,7 +165,7 @@ def _check_inputs(
         raise InputError(
             f"penalty must be above 0 and finite, not "
             f"{show_value(float(prices))}: without one, logistic "
-            "regression has no best parameters where a plane parts the labels"
+            "regression has no optimum where labels are separable"
         )
     fits = targets.ndim == 2 and design.ndim in (2, 3) and (
         targets.shape[1] == len(design) if design.ndim == 2 else targets.shape == design.shape[:2]

@@ -53,7 +53,10 @@ class MLPTraining:
     def __post_init__(self) -> None:
         fine = 0 <= self.penalty < math.inf and 0 < self.rate < math.inf
         if not fine or min(*self.hidden, self.epochs, self.batch) < 1:
-            raise InputError(f"networks cannot be trained with these parameters: {self}")
+            raise InputError(
+                f"networks need a penalty of at least 0, a rate above 0, and counts of at least 1: "
+                f"{self}"
+            )
 
 
 @dataclass(frozen=True)

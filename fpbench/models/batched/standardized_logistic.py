@@ -62,7 +62,7 @@ class StandardizedLogistic:
         InputError if there are no models, or they are of other columns than X.
         """
         if not len(models):
-            raise InputError("models: there is none")
+            raise InputError("models: is empty; give at least one")
         first = models[0]
         if np.ndim(X) != 2 or np.shape(X)[1] != len(first.mean):
             raise InputError(f"X must be (n, {len(first.mean)}), not {np.shape(X)}")

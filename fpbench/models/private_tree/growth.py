@@ -101,7 +101,7 @@ def _grow_batch(
     if most > recipe.most_people:
         raise InputError(
             f"there are {most:,} people, and most_people = {recipe.most_people:,} says "
-            "publicly that there are no more; set a greater one that holds whoever takes part"
+            "publicly that there are no more; set a greater one, whatever the data"
         )
     people = _BinnedPeople.of(candidates, matrix, labels)
     nodes = 2 ** (recipe.max_depth + 1) - 1

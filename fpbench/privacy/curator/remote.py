@@ -90,7 +90,7 @@ class RemoteCurator:
         self._timeout = timeout
         if not (near or secure):
             warnings.warn(
-                f"{self._url} is not https: whoever carries the connection can read the token and "
+                f"{self._url} is not https: anybody on the network path can read the token and "
                 "the answers",
                 stacklevel=2,
             )

@@ -103,7 +103,7 @@ class Query(BaseModel):
         return codes
 
     def check_size(self, groups: int) -> None:
-        """Raise InputError if the query asks for too many noisy counts of so many groups."""
+        """Raise InputError if the query asks for too many noisy counts of `groups` groups."""
         counts = len(self.epsilon) * self.repetitions * self.n_cells * groups
         if counts > MOST_ANSWERS:
             raise InputError(f"asks for {counts:,} counts; {MOST_ANSWERS:,} is the most at once")

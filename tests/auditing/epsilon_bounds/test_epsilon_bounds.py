@@ -103,10 +103,10 @@ def test_the_most_provable_is_that_of_an_event_that_never_fails():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: bound_epsilon(np.zeros((40, 1)), np.zeros((40, 2))), "outputs of shapes"),
+        (lambda: bound_epsilon(np.zeros((40, 1)), np.zeros((40, 2))), "must both be"),
         (lambda: bound_epsilon(np.zeros((39, 1)), np.zeros((39, 1))), "at least 40, not 39"),
         (lambda: bound_epsilon(np.zeros((40, 1)), np.full((40, 1), np.nan)), "must be numbers"),
-        (lambda: bound_epsilon(np.zeros((40, 1)), np.zeros((40, 1)), delta=1), "out of range"),
+        (lambda: bound_epsilon(np.zeros((40, 1)), np.zeros((40, 1)), delta=1), "delta must be in"),
         (lambda: compute_one_run_p_value(5, 6, 1, epsilon=1), "right <= guesses <= canaries"),
         (lambda: compute_one_run_p_value(5, 5, 1, epsilon=-1), "epsilon must be above 0"),
         (lambda: bound_epsilon_one_run(5, 5, 1, confidence=1.0), "confidence"),

@@ -18,7 +18,7 @@ from fpbench.auditing.excessive_risk.report import (
     make_report,
     rank_correlation,
 )
-from fpbench.auditing.excessive_risk.votes import _deviation
+from fpbench.auditing.excessive_risk.votes import _measure_deviation
 from fpbench.models.batched.logistic import fit_logistic, logistic_proba
 from fpbench.privacy.noisy_votes import flip_probabilities, vote_labels
 
@@ -360,7 +360,9 @@ def test_the_deviation_is_the_tail_of_independent_flips(half, p, data):
     """Of antithetic pairs at most one draw flips: a pair flips with probability 2 p."""
     for antithetic, trials, chance in ((False, 2 * half, p), (True, half, 2 * p)):
         count = data.draw(st.integers(0, trials))
-        found = _deviation(np.array([p]), np.array([count / (2 * half)]), 2 * half, antithetic)
+        found = _measure_deviation(
+            np.array([p]), np.array([count / (2 * half)]), 2 * half, antithetic
+        )
         tail = min(binom.cdf(count, trials, chance), binom.sf(count - 1, trials, chance))
         assert norm.sf(found) == pytest.approx(min(tail, 0.5), rel=1e-6, abs=1e-290)
 

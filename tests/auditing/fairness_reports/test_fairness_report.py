@@ -186,11 +186,11 @@ def change(frame, row, column, value):
 
 
 BAD_ROWS = [
-    ("value", "much", "row 4, column 'value': 'much' is no number"),
+    ("value", "much", "row 4, column 'value': 'much' is not a number"),
     ("value", 1.5, "row 4, column 'value': 1.5 is not a rate from 0 to 1"),
     ("value", "", "row 4, column 'value': 27 people, and no value"),
     ("group", " ", "row 4, column 'group': is blank"),
-    ("value", "inf", "row 4, column 'value': inf is no number"),
+    ("value", "inf", "row 4, column 'value': inf is not a number"),
     ("n", -3, "row 4, column 'n': -3 must be a whole number of at least 0"),
     ("n", 2.5, "row 4, column 'n': 2.5 must be a whole number of at least 0"),
     ("group", "an", "row 4, column 'group': unknown group 'an'; did you mean 'ann'"),
@@ -291,8 +291,8 @@ def test_options_that_are_none_are_refused(options):
 def test_numbers_as_people_write_them_come_with_the_mend():
     frame = make_report(order=1)[0].to_frame()
     for column, value, words in (
-        ("value", "54.1%", "'54.1%' is no number: divide percentages by 100"),
-        ("value", "0,54", "'0,54' is no number: write a decimal point"),
+        ("value", "54.1%", "'54.1%' is not a number: divide percentages by 100"),
+        ("value", "0,54", "'0,54' is not a number: write a decimal point"),
         ("value", 54.1, "54.1 is not a rate from 0 to 1; divide percentages by 100"),
     ):
         with pytest.raises(InputError, match=f"row 3, column 'value': {words}"):
@@ -302,7 +302,9 @@ def test_numbers_as_people_write_them_come_with_the_mend():
 def test_sizes_are_a_column_and_no_metric():
     frame = make_report(order=1)[0].to_frame()
     frame.loc[3, "metric"] = "Count"
-    with pytest.raises(InputError, match="'Count' is no metric: the number of people stands in co"):
+    with pytest.raises(
+        InputError, match="'Count' is not a metric: put the number of people into co"
+    ):
         FairnessReport.from_frame(frame)
 
 

@@ -87,9 +87,7 @@ def test_a_metric_frame_is_the_report_that_it_prints():
 @pytest.mark.slow
 def test_what_of_a_frame_tells_no_counts_is_refused():
     people = make_people_of_columns(100, 0)
-    with pytest.raises(
-        InputError, match="a metric 'accuracy_score', which is no rate that is read"
-    ):
+    with pytest.raises(InputError, match="a metric 'accuracy_score', which is not a known rate"):
         FairnessReport.from_metric_frame(make_frame(people, accuracy_score))
     both = {"accuracy": accuracy_score, "mine": recall_score}
     read = FairnessReport.from_metric_frame(

@@ -91,7 +91,10 @@ BAD_JSON = [
     (lambda d: d["columns"][1].update(values=["clerk"]), "'farmer' is none of the values that"),
     (lambda d: d["rows"].update(n=[1]), "the columns of `rows` are of different lengths"),
     (lambda d: d["rows"].update(n={"a": 1}), "column 'n' must be a list of texts and numbers"),
-    (lambda d: d["rows"]["value"].__setitem__(3, "x"), "row 3, column 'value': 'x' is no number"),
+    (
+        lambda d: d["rows"]["value"].__setitem__(3, "x"),
+        "row 3, column 'value': 'x' is not a number",
+    ),
 ]
 
 

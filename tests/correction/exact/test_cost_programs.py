@@ -16,8 +16,8 @@ from fpbench.correction.exact.cost_programs import (
     CountProgram,
     LinkedPrograms,
     insert_ends,
+    make_tangent_pieces,
     spread_evenly,
-    tangent_pieces,
 )
 
 FOREVER = np.inf
@@ -36,7 +36,7 @@ def test_tangents_lie_below_the_cost_and_meet_it_at_the_ends(kind):
         costs = np.concatenate([[0.0], np.cumsum(weights)])
         inside = rng.integers(0, count + 1, rng.integers(0, 5))
         ends = np.unique(np.concatenate([[0, count], inside]))
-        lengths, slopes = tangent_pieces(ends, costs, weights)
+        lengths, slopes = make_tangent_pieces(ends, costs, weights)
         assert (lengths > 0).all()
         assert lengths.sum() == pytest.approx(count)
         assert (np.diff(slopes) >= 0).all()
@@ -50,7 +50,7 @@ def test_tangents_lie_below_the_cost_and_meet_it_at_the_ends(kind):
 
 def test_ends_next_to_each_other_are_the_cost_itself():
     weights = np.array([1.0, 2.0, 2.0, 7.0])
-    lengths, slopes = tangent_pieces(np.arange(5), np.array([0.0, 1, 3, 5, 12]), weights)
+    lengths, slopes = make_tangent_pieces(np.arange(5), np.array([0.0, 1, 3, 5, 12]), weights)
     np.testing.assert_allclose(lengths, 1.0)
     np.testing.assert_allclose(slopes, weights)
 

@@ -179,7 +179,7 @@ def test_what_cannot_be_fitted_is_one_clear_error():
         with pytest.raises(InputError, match=words):
             fit_standardized_logistic(**{**right, **change})
     models = fit_standardized_logistic(matrix, labels, members)
-    with pytest.raises(InputError, match="models: there is none"):
+    with pytest.raises(InputError, match="models: is empty"):
         StandardizedLogistic.score_many([], matrix)
     with pytest.raises(InputError, match=r"X must be \(n, \d+\)"):
         StandardizedLogistic.score_many(models, matrix[:, 1:])

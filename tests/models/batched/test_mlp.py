@@ -162,5 +162,5 @@ def test_what_would_diverge_is_refused():
     "change", [{"penalty": -1.0}, {"rate": 0.0}, {"epochs": 0}, {"hidden": (3, 0)}, {"batch": 0}]
 )
 def test_training_must_make_sense(change):
-    with pytest.raises(InputError, match="networks cannot be trained with these"):
+    with pytest.raises(InputError, match="networks need a penalty of at least 0"):
         MLPTraining(**change)

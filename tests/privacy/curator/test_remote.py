@@ -209,7 +209,7 @@ def test_the_token_does_not_show():
 
 
 def test_it_warns_of_what_others_can_read(tmp_path):
-    with pytest.warns(UserWarning, match="not https: whoever carries the connection"):
+    with pytest.warns(UserWarning, match="not https: anybody on the network path"):
         RemoteCurator("http://curator.example:8731", TOKEN)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
