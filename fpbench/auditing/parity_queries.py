@@ -121,7 +121,7 @@ class ParityCurator:
 
     @check_arguments
     def ask(self, predictions: ArrayLike) -> float:
-        """The rate of positive predictions in group 1 less that in group 0, with noise if any.
+        """The rate of positive predictions in group 1 minus that in group 0, with noise if any.
 
         Parameters
         ----------

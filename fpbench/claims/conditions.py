@@ -135,7 +135,7 @@ class RatesWithin(_Comparison):
     part
         The people whose rates are compared.
     tolerance, ratio
-        Greatest difference of two rates; if `ratio`, 1 less the least quotient.
+        Greatest difference of two rates; if `ratio`, 1 minus the least quotient.
     """
 
     def holds(self, counts: Counts) -> bool:
@@ -187,7 +187,7 @@ class RatesApart(_Comparison):
     part
         The people whose rates are compared.
     tolerance, ratio
-        Least difference; if `ratio`, 1 less the greatest quotient.
+        Least difference; if `ratio`, 1 minus the greatest quotient.
     """
 
     def _gaps(self) -> list[Gap]:

@@ -166,7 +166,7 @@ def _split_groups(chances: Floats | None, people: int, k: int) -> list[_Part]:
     def variances(turn: Floats) -> Floats:
         return np.asarray(np.maximum(chances @ turn**2 - (chances @ turn) ** 2, 0))
 
-    # A group's count less what earlier groups' predict of it, on average over people.
+    # A group's count minus its prediction from earlier groups, on average over people.
     lower = np.linalg.cholesky(moment[:-1, :-1] + _RIDGE * np.eye(k - 1))
     turns = np.pad(np.linalg.inv(lower / np.diag(lower)), ((0, 0), (0, 1)))
     # Noise is the same in all directions; in that of the sum of all groups nothing varies.

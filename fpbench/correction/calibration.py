@@ -261,7 +261,7 @@ def _normalise(logits: _Floats) -> _Floats:
 
 
 def _to_logits(beliefs: _Floats) -> _Floats:
-    """(K, n) log-probabilities less the greatest, at least -10: log-odds of two groups."""
+    """(K, n) log-probabilities minus the greatest, at least -10: log-odds of two groups."""
     with np.errstate(divide="ignore"):
         logits = np.log(np.ascontiguousarray(beliefs.T))
     return np.asarray(np.maximum(logits - logits.max(axis=0), -_LARGEST))

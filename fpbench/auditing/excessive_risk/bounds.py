@@ -2,7 +2,7 @@
 
 theta* is learnt from clean labels and theta~ from noisy ones, both with the mean objective
 (1/m) sum of losses + lambda ||theta||^2, which is 2 lambda-strongly convex, and in which the
-intercept is a component of theta. With delta_x the label less the clean one,
+intercept is a component of theta. With delta_x the noisy label minus the clean one,
 ||theta~ - theta*|| <= ||sum delta_x x|| / (2 m lambda), whatever the noise: all bounds follow.
 """
 

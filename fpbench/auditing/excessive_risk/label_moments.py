@@ -18,7 +18,7 @@ _FAR = 100.0
 
 @dataclass(frozen=True, eq=False)
 class LabelMoments:
-    """Moments of delta, the noisy label less the clean one, of each of m people."""
+    """Moments of delta, the noisy label minus the clean one, for each of m people."""
 
     clean: _Floats
     """(m,) labels without noise."""

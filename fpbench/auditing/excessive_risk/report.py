@@ -25,12 +25,12 @@ class RiskReport:
     The baseline, votes, flip probabilities and risks are functions of the private data without any
     noise. Only the model itself has a guarantee, and this report is no part of it.
 
-    Risk is expected loss less the loss by the baseline. Errors are standard errors; in closed form,
-    differences to the delta method. Unknown values are NaN: norms if the learner does not expose
-    the inputs of its students, and the error of a single draw. `on` is `train` (what the model
-    learnt from: for votes the public people and their clean majority votes, which are the labels of
-    the private objective without noise; else the training people and their labels) or `test` (the
-    test people and their labels).
+    Risk is expected loss minus the loss by the baseline. Errors are standard errors; in closed
+    form, differences to the delta method. Unknown values are NaN: norms if the learner does not
+    expose the inputs of its students, and the error of a single draw. `on` is `train` (what the
+    model learnt from: for votes the public people and their clean majority votes, which are the
+    labels of the private objective without noise; else the training people and their labels) or
+    `test` (the test people and their labels).
 
     Attributes
     ----------

@@ -272,7 +272,7 @@ class _Program:
         """A Benders cut, a row and its upper bound, that earlier levels violate; None if none is.
 
         For any multipliers y of rows low <= A x + K z <= high, y K z is at most the greatest y (A x
-        + K z) that the bounds allow less the least y A x.
+        + K z) that the bounds allow minus the least y A x.
         """
         now = int(level[part.atoms[0]])
         early, low, high = self.find_ends(part.rows, level, now)

@@ -131,7 +131,7 @@ class _Table:
     high: Floats
     """(sets, K)."""
     rows: NDArray[np.intp]
-    """(sets,) a row of the report each; of remainders -1 less the set that they remain of."""
+    """(sets,) the row of the report; for a remainder, -1 minus the set that it remains from."""
     sigma: Floats
     scale: Floats
     """(sets,) of noise; 0 of sets without."""

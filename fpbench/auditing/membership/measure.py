@@ -32,7 +32,7 @@ class MembershipReport:
         A row for everybody (`group` is empty) and one for each group. `members` and `others` are
         numbers of people; `tpr_at_0p1_percent` and `tpr_at_1_percent` the shares of members that
         are found where .1 % and 1 % of the others are taken for members; `auc`, with its standard
-        error `auc_error`; `advantage`, true less false positives at a threshold that was chosen on
+        error `auc_error`; `advantage`, true minus false positives at a threshold that was chosen on
         other people. NaN, not 0, if there are too few people to measure it.
     """
 

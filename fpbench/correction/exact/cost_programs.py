@@ -208,7 +208,7 @@ class CountProgram:
             slopes = np.minimum(slopes / self._unit, _HUGE)
             leave = model.columns(np.zeros(len(lengths)), lengths, slopes)
             (enter,) = model.columns(np.zeros(1), self._spare[[cell[0]]])
-            # A count falls by those who leave, less those who enter.
+            # A count falls by those who leave, minus those who enter.
             index, value = [*leave, enter, count[cell]], [*np.ones(len(leave)), -1.0, 1.0]
             model.row(index, value, self._counts[cell], self._counts[cell])
         for condition in conditions:

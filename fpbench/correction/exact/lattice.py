@@ -70,7 +70,7 @@ class Group:
         return Group((self._axes[1], self._axes[0]), planes)
 
     def price(self, prices: tuple[float, float]) -> float:
-        """Set the prices; returns the least cost of a point less its prices, infinite if none."""
+        """Set the prices; returns the least cost of a point minus its prices, infinite if none."""
         a, b = self._axes
         self._h = a.costs - prices[0] * self._a
         self._v = b.costs - prices[1] * (b.first + np.arange(len(b.costs)))

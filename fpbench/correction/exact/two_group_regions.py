@@ -223,7 +223,7 @@ def _find_least_ratio(x: _Integers, positives: int, n: int, tolerance: Fraction)
 def _find_least_between(x: _Integers, positives: int, n: int, tolerance: Fraction) -> _Integers:
     """Least m with q (x n - positives m) <= e m (n - m): rates at most e / q apart.
 
-    The left side less the right is convex in m and at most 0 at m = n, so the condition holds
+    The left side minus the right is convex in m and at most 0 at m = n, so the condition holds
     from one root on. The root in floating point is within a step or two; integers settle it.
     """
     e, q = tolerance.as_integer_ratio()

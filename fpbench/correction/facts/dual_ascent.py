@@ -149,7 +149,7 @@ class _Dual:
         self.logits = logits
         known = np.isfinite(facts.low) & ~facts.derived[:, None]
         known &= facts.noisy[:, None] | (facts.low > 0) | (facts.high < facts.sizes[:, None])
-        if facts.groups == 2:  # of two groups, one count is the size less the other
+        if facts.groups == 2:  # with two groups, one count is the size minus the other
             known[~facts.noisy, 0] = False
         rows, self.groups = (np.flatnonzero(known.any(axis=axis)) for axis in (1, 0))
         if facts.groups > 2:
@@ -286,7 +286,7 @@ class _Dual:
         gradient = np.concatenate(
             [expected - self.low + soft * below, (self.high - expected + soft * above)[ranges]]
         )
-        # KL(q || p) is the sum of the logits' changes in q less that of the logarithms' sums.
+        # KL(q || p) is the sum of the logits' changes in q minus that of the logarithms' sums.
         divergence = float(force @ expected - (total - self.total).sum())
         self.value = min(self.value, value)
         self.visited.append(_Visited(beliefs, expected, divergence))

@@ -77,7 +77,7 @@ def rule_out(
     hard = ~facts.noisy
     settled = ~hard
     sure = possible & (possible.sum(axis=1) == 1)[:, None]
-    # Sizes less what is impossible, for most is possible.
+    # Sizes minus what is impossible, as most is possible.
     upper, fixed = facts.sizes[:, None] - facts.count(~possible), facts.count(sure)
     when = np.empty((n, k), np.int32) if rounds is None else rounds
     when[:] = np.where(possible, NEVER, -1)
