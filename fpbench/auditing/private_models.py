@@ -35,7 +35,7 @@ class PrivateModel(Scored, Protocol):
 
 
 class RedrawnModels(Protocol):
-    """R models alike, each trained with private randomness of its own."""
+    """R models from the same training, each with its own private randomness."""
 
     def proba(self, features: DataFrame) -> NDArray[np.float64]:
         """Probabilities (R, n) of label 1."""

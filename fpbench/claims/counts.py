@@ -25,7 +25,7 @@ class Classes:
     """The J classes of people that constraints tell apart."""
 
     labels: tuple[int | None, ...]
-    """(J,) label of each class; None where nobody looks at labels."""
+    """(J,) label of each class; None if no constraint looks at labels."""
     predictions: tuple[int, ...]
     """(J,)."""
     sizes: tuple[int, ...]

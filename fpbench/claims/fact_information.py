@@ -126,7 +126,7 @@ def _measure_width(facts: Facts) -> Floats:
 
 
 def _find_complements(facts: Facts, wide: Mask) -> Mask:
-    """(M,) which ranges are of the complement of the set before in a set with exact counts."""
+    """(M,) whether a range is of the complement, in a set with exact counts, of the set before."""
     draws = np.random.default_rng(20260103).integers(2**63, size=facts.people)
     sums = facts.count(draws)  # of wholes and of their two parts: equal by chance once in 2^63
     exact = np.flatnonzero((facts.low == facts.high).all(axis=1) & ~facts.noisy)

@@ -112,7 +112,7 @@ class Facts(Constraint):
         Parameters
         ----------
         members
-            (n, M) who is in which set: booleans, or a sparse matrix.
+            (n, M) membership of people in sets: booleans, or a sparse matrix.
         low, high
             (M, K) least and greatest number of people of each group; `high` is `low` by default.
         sigma, scale
@@ -120,7 +120,7 @@ class Facts(Constraint):
             with either is noisy: `low` and `high` are the measurement, -inf and inf where there
             is none, and no proof rests on it.
         derived
-            (M,) which follow from others by subtraction.
+            (M,) whether a fact follows from others by subtraction.
         names
             Names of the sets for messages.
 
@@ -318,7 +318,7 @@ class Facts(Constraint):
 
     @property
     def noisy(self) -> Mask:
-        """(M,) which sets were measured with noise."""
+        """(M,) whether a set was measured with noise."""
         return (self.sigma > 0) | (self.scale > 0)
 
     @cached_property

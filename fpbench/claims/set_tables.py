@@ -88,7 +88,7 @@ class SetTable:
         return SetTable(self.member[kept], self.numbers, rows[kept])
 
     def put_among(self, place: NDArray[np.intp], n: int) -> SetTable:
-        """The table of n people, of whom these have the rows `place`."""
+        """The table of n people; these people have the rows `place`."""
         wide = np.full(n, -1, self.member.dtype)
         wide[place if self.rows is None else place[self.rows]] = self.member
         return SetTable.of(wide, self.numbers)

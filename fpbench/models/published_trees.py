@@ -154,7 +154,7 @@ def find_tree_facts(
 
 @dataclass(frozen=True, eq=False)
 class _LeafCounts:
-    """What some leaves of a tree tell, whose sets of people share nobody."""
+    """The counts of leaves of a tree with disjoint sets of people."""
 
     member: NDArray[np.intp]
     """(n,) the set of each person; -1 for none."""

@@ -302,7 +302,7 @@ def _match_groups(groups: ArrayLike, names: tuple[str, ...], facts: Facts) -> ND
 
 
 def _find_shares(facts: Facts, truth: NDArray[np.intp] | None) -> Floats:
-    """(K,) shares of the groups: true, or among the largest published cells that share nobody."""
+    """(K,) shares of the groups: true, or in the largest disjoint published cells."""
     if truth is not None:
         return np.bincount(truth, minlength=facts.groups) / len(truth)
     exact = np.flatnonzero((facts.low == facts.high).all(axis=1) & ~facts.derived)

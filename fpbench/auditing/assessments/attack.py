@@ -1,4 +1,4 @@
-"""The attack on a report: who is proven, and what is believed of the others."""
+"""The attack on a report: proofs of people's groups, and beliefs about the others."""
 
 from __future__ import annotations
 

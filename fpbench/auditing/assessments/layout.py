@@ -15,7 +15,7 @@ _LEAST_WORDS = 24
 
 
 class Part(NamedTuple):
-    """A table with what stands above and below it."""
+    """A table with its title and notes."""
 
     title: str
     heads: Sequence[str]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import to_floats
+from fpbench.base.arguments import show_value, to_floats
 from fpbench.base.errors import InputError
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -82,7 +82,8 @@ def bound_epsilon(
         raise InputError(f"draws of each input must be at least 40, not {draws}")
     if not (0 <= delta < 1 and 0 < confidence < 1):
         raise InputError(
-            f"delta must be in [0, 1), confidence in (0, 1), not {delta!r} and {confidence!r}"
+            f"delta must be in [0, 1), confidence in (0, 1), not {show_value(delta)} and "
+            f"{show_value(confidence)}"
         )
     if not all(np.isfinite(part).all() for part in outputs):
         raise InputError("outputs must be finite numbers")

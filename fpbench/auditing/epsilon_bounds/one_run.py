@@ -58,7 +58,7 @@ def compute_one_run_p_value(
         )
     check_epsilon(epsilon)
     if not 0 <= delta <= 1:
-        raise InputError(f"delta must be in [0, 1], not {delta!r}")
+        raise InputError(f"delta must be in [0, 1], not {show_value(delta)}")
     chance = 1 / (1 + np.exp(-epsilon))
     tail = float(binom.sf(right - 1, guesses, chance))
     if delta == 0 or right == 0:

@@ -36,14 +36,14 @@ from fpbench.claims.set_counts import Floats, Mask
 
 @use_one_thread()
 def find_complements(blocks: ExactBlocks, primary: Mask, least: int, people: Codes) -> Mask:
-    """(B,) which further blocks to suppress, so that no number of suppressed ones is recovered.
+    """(B,) further blocks to suppress, so that no number of suppressed ones is recovered.
 
     Parameters
     ----------
     blocks
         All, with their exact numbers.
     primary
-        (B,) which are suppressed.
+        (B,) whether a block is suppressed.
     least
         The people of a slice who lack a value, and so are in no block that cuts it further, must
         not be counted either if they are fewer than this.

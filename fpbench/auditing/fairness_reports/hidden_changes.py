@@ -64,7 +64,7 @@ class Basis:
     members
         (A, T) as of `find_members`, of people of one prediction.
     published
-        (A,) which numbers are published.
+        (A,) whether a number is published.
     """
 
     def __init__(self, members: csr_array, published: Mask) -> None:
@@ -147,7 +147,7 @@ class Basis:
 
 
 def find_changed(members: csr_array, change: Floats) -> Mask:
-    """(A,) which numbers a change of people changes."""
+    """(A,) whether a number changes with a change of people."""
     return np.asarray(np.abs(members @ change) > _NONE)
 
 

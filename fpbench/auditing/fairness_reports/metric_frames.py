@@ -109,7 +109,7 @@ def _read_one(metric_frame: Any, metrics: Mapping[str, str] | None) -> DataFrame
 
 
 def _combine(one: Floats, other: Floats, name: str) -> Floats:
-    """Rates that two metrics tell. Of nobody, toolkits print 0 for a rate and for 1 less it."""
+    """One rate from two metrics; of an empty group, toolkits print 0 for both."""
     nobody = np.isnan(one) | np.isnan(other) | (np.abs(one - other) == 1)
     differ = ~nobody & (np.abs(one - other) > _SAME)
     if differ.any():

@@ -290,7 +290,7 @@ def _find_all_blocks(blocks: ExactBlocks, people: Codes) -> tuple[ExactBlocks, C
 
 
 def _record(done: Mapping[str, Any], defences: Defences) -> dict[str, Any]:
-    """What was applied, by parameter; a later defence stands for an earlier one."""
+    """The defences applied, by parameter; a later one replaces an earlier one."""
     record = dict(done)
     for what in ("min_cell", "min_group", "decimals", "round_to"):
         if getattr(defences, what):

@@ -1,4 +1,4 @@
-"""From a published report to facts about the people whom an adversary sees."""
+"""The facts that a published report states about the people whom an adversary sees."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ _Where = tuple[frozenset[int], int]
 
 @dataclass(frozen=True)
 class _Table:
-    """Sets that share nobody: cells of one crossing, with a prediction each, or with both."""
+    """Disjoint sets: cells of one crossing, with one prediction each, or with both."""
 
     where: _Where
     split: bool

@@ -124,12 +124,12 @@ class ReportRows:
 
     @cached_property
     def noisy(self) -> Mask:
-        """(R,) which rows have noise."""
+        """(R,) whether a row has noise."""
         return (self.sigma > 0) | (self.scale > 0)
 
     @cached_property
     def suppressed(self) -> Mask:
-        """(R,) which rows have no value, and are not rates of nobody."""
+        """(R,) whether a row has no value, and is not a rate of an empty group."""
         return np.asarray(np.isnan(self.value) & (self.n != 0))
 
     @cached_property

@@ -248,7 +248,7 @@ def cross(codes: Sequence[Codes], sizes: Sequence[int], n: int) -> Codes:
 
 
 def number_slices(cells: Codes) -> tuple[Codes, Codes]:
-    """First rows (S,) of each distinct row of codes, ascending, and (R,) which each row is."""
+    """First rows (S,) of each distinct row of codes, ascending, and (R,) the index of each row."""
     # Sums of random multiples, modulo 2^64, distinguish a row from a million others except with
     # probability 2^-24: far quicker than comparing rows.
     draws = np.random.default_rng(20260103).integers(2**63, size=cells.shape[1])

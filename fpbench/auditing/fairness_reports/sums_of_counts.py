@@ -27,7 +27,7 @@ class Sums:
     total: Floats
     """(A,) people of all groups."""
     phantom: Mask
-    """(A,) which are the people in no part."""
+    """(A,) whether a number is of the people in no part."""
     keys: Codes
     """(those that are no phantoms, columns) values of the columns, the label, and the prediction;
     -1 of a column that does not cut the slice."""

@@ -75,7 +75,7 @@ class SimilarityReport:
 
     @property
     def isolated(self) -> NDArray[np.float64]:
-        """(T,) share of people to whom nobody is similar, so that they count as consistent."""
+        """(T,) share of people without similar people, who count as consistent."""
         return _share_above(self.anybody, self.taus)
 
     @property

@@ -11,7 +11,7 @@ from fpbench.base.errors import InputError
 
 @check_arguments
 def draw_halves(cells: ArrayLike, number: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Random halves of n people (S, n), in pairs: two halves of a pair share nobody.
+    """Random halves of n people (S, n), in disjoint pairs.
 
     So everybody is in exactly half of them. A half has half of each cell; of a cell of odd size
     the other half of the pair has one more or one less.

@@ -73,7 +73,7 @@ def show_line(text: str, colour: str | None = None) -> None:
 
 
 def _add_colour(value: str, colours: Mapping[str, str]) -> str:
-    """Markup of a cell; failures stand out wherever they are counted."""
+    """Markup of a cell; counts of failures are highlighted."""
     from rich.markup import escape
 
     if value in colours:

@@ -60,7 +60,7 @@ def list_curves(board: Leaderboard) -> list[Curve]:
 
 
 def draw_sparkline(means: Sequence[float]) -> str:
-    """Numbers as blocks of eight heights, the least the lowest; alike ones are in the middle."""
+    """Numbers as blocks of eight heights, the least the lowest; equal ones are in the middle."""
     least, greatest = min(means), max(means)
     if greatest == least:
         return LEVELS[3] * len(means)

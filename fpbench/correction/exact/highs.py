@@ -146,7 +146,7 @@ _OPTIONS: dict[str, Any] = {
 
 @cache
 def _swallow_banner() -> None:
-    """Make the first HiGHS of this process, which prints a banner, where nobody sees it.
+    """Create the first HiGHS of this process with its banner discarded.
 
     HiGHS 1.16 prints it to the standard output of C before any option can be set.
     """

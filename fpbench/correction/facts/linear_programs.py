@@ -241,7 +241,7 @@ class Program:
 
     @check_arguments
     def prove(self, solver: LinearSolver, deadline: float) -> tuple[Mask, Mask, NDArray[np.intp]]:
-        """Masks of people whose pattern has nobody in the group, and of those with everybody in it.
+        """Masks of people in patterns with nobody in the group, and in patterns with everybody.
 
         The third value is the rows that the proof needs.
         """

@@ -28,7 +28,7 @@ _EXACT = 1e-9
 _STEPS = 30
 """Most steps in each precision; models that need more are solved by `fit_logistic`."""
 _ROUGH = 0.3
-"""The model of everybody is left at a step that moves nobody's log-odds by more than this."""
+"""The model of everybody stops at a step that changes no log-odds by more than this."""
 _ROUGH_STEPS = 8
 """Most steps of that model on a sample of people, and then on all."""
 _SAMPLE = 1_000
@@ -158,7 +158,7 @@ class _Parts:
         return np.flatnonzero(converged)
 
     def limit(self, theta: _Floats, step: _Floats) -> _Floats:
-        """A bound (b,) of how far steps move anybody's log-odds; too long ones are shortened."""
+        """An upper bound (b,) of the change of log-odds by steps; too long ones are shortened."""
         move = np.abs(step) @ self.reach
         long = np.flatnonzero(move > _FARTHEST)
         if len(long):

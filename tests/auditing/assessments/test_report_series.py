@@ -99,7 +99,7 @@ def test_only_the_last_report_is_changed_and_only_if_that_can_help():
     assert assess(mild, X, both, groups=groups, max_leak=1.0).passes
     never = assess([may, june], X, both, groups=groups, **{**limits, "max_leak": 0.0})
     assert never.change.attacks == 0
-    assert "a report before it gives away more than may be, alone" in str(never)
+    assert "an earlier report alone exceeds the limits" in str(never)
 
 
 def test_noise_of_all_reports_adds_up():
