@@ -425,17 +425,22 @@ class _Finder:
         sets, first, which = np.unique(keys, return_index=True, return_inverse=True)
         place = locate(people, sets)
         there = np.bincount(place[place >= 0], minlength=len(sets))
-        complete = np.bincount(which, minlength=len(sets)) == len(report.groups)
-        least, most = (np.bincount(which, weights=np.maximum(end, 0)) for end in (low, high))
-        wrong = np.flatnonzero(complete & ((least > there) | (most < there)))
+        # Two metrics may tell the number of one group, and none that of another.
+        shape = len(sets), len(report.groups)
+        ends = np.zeros(shape), np.full(shape, np.inf)
+        np.maximum.at(ends[0], (which, report.group[rows]), low)
+        np.minimum.at(ends[1], (which, report.group[rows]), high)
+        told = np.isfinite(ends[1]).all(axis=1) & (ends[0] <= ends[1]).all(axis=1)
+        least, most = (end.sum(axis=1) for end in ends)
+        wrong = np.flatnonzero(told & ((least > there) | (most < there)))
         if len(wrong):
             k = wrong[0]
-            row, told = rows[first[k]], f"{least[k]:g}"
+            row, makes = rows[first[k]], f"{least[k]:g}"
             if least[k] != most[k]:
-                told += f" to {most[k]:g}"
+                makes += f" to {most[k]:g}"
             raise InputError(
                 f"row {row}, column 'value': {report.metric[row]} for {report.describe_slice(row)} "
-                f"makes {told} people with prediction {sets[k] % 2} over the groups, but "
+                f"makes {makes} people with prediction {sets[k] % 2} over the groups, but "
                 f"{there[k]} of these people have it there; the report is about other people or "
                 "predictions, or a value is wrong"
             )

@@ -344,6 +344,19 @@ def test_other_predictions_and_a_wrong_value_are_no_contradiction_of_cells(metri
         FairnessReport.from_frame(frame).facts(X, predictions)
 
 
+def test_two_metrics_of_one_group_do_not_stand_for_those_of_both():
+    metrics = ("selected", "selection-rate")
+    report, (X, predictions, _), groups = make_report(order=1, metrics=metrics)
+    frame = report.to_frame()
+    of_one = frame[frame["group"] == "ann"]
+    facts = FairnessReport.from_frame(of_one, groups=report.groups).facts(X, predictions)
+    counts = count_true(facts, report, groups)
+    assert ((facts.low <= counts) & (counts <= facts.high)).all()
+    wrong = frame["value"].where(frame["metric"] != "selected", frame["value"] + 1)
+    with pytest.raises(ContradictionError, match="contradict"):
+        FairnessReport.from_frame(frame.assign(value=wrong)).facts(X, predictions)
+
+
 def test_whole_numbers_are_the_same_with_and_without_zeros():
     X, predictions, _, groups = make_people()
     X["job"] = np.arange(len(X)) % 3
