@@ -302,17 +302,25 @@ def _match_groups(groups: ArrayLike, names: tuple[str, ...], facts: Facts) -> ND
 
 
 def _find_shares(facts: Facts, truth: NDArray[np.intp] | None) -> Floats:
-    """(K,) shares of the groups: true, or in the largest disjoint published cells."""
+    """(K,) shares of the groups: true, or in the largest disjoint published cells.
+
+    Of cells with ranges, rounded ones for instance, the middles count; the narrower a range, the
+    larger a cell of that size.
+    """
     if truth is not None:
         return np.bincount(truth, minlength=facts.groups) / len(truth)
-    exact = np.flatnonzero((facts.low == facts.high).all(axis=1) & ~facts.derived)
+    sizes = facts.sizes[:, None]
+    low = np.maximum(facts.low, 0)
+    high = np.maximum(np.where(np.isfinite(facts.high), facts.high, sizes), low)
+    told = facts.sizes - (high - low).max(axis=1)
+    tells = np.flatnonzero((told > 0) & ~facts.derived)
     counts = np.ones(facts.groups)  # one of each, for where nothing is told
     covered = np.zeros(facts.people, np.bool_)
-    for number in exact[np.argsort(-facts.sizes[exact], kind="stable")][:_TRIED]:
+    for number in tells[np.argsort(-told[tells], kind="stable")][:_TRIED]:
         members = facts.sets[[number]].indices
         if not covered[members].any():
             covered[members] = True
-            counts += np.maximum(facts.low[number], 0)
+            counts += (low[number] + high[number]) / 2
     shares: Floats = counts / counts.sum()
     return shares
 

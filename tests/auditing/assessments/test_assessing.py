@@ -101,6 +101,15 @@ def test_shares_are_learnt_from_published_cells_that_share_nobody():
     assert _find_shares(facts, None) == pytest.approx([9 / 12, 3 / 12])
 
 
+@pytest.mark.parametrize("defence", [{"round_to": 5}, {"round_to": 20}, {"sizes": False}])
+def test_shares_are_learnt_from_rounded_numbers_and_sizes_that_rates_leave(defence):
+    X, predictions, _ = make_people(1000)
+    groups = np.where(np.arange(1000) % 10 == 0, "f", "m")
+    report = make_report(X, predictions, groups, order=0).protect(**defence, rng=0)
+    shares = _find_shares(report.facts(X, predictions), None)
+    assert shares == pytest.approx([0.1, 0.9], abs=0.02)
+
+
 def write_noise(metrics, *laws):
     """A report of these numbers of people, with a law of noise each."""
     X, predictions, groups = make_people(40)
