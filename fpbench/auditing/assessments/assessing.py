@@ -179,13 +179,21 @@ def assess_series(
         "the attacks on each report alone": not all(one.finished for one in each),
     }
     change = None
+
+    def find_reader(told: Facts) -> Reader:
+        """Who reads a changed report, and has shares from it where the first reader had."""
+        if knowledge != SHARES_ALONE or truth is not None:
+            return reader
+        return Reader(_tile_shares(told, truth), truth, error)
+
     if search and not all(one.within(allowed) for one in each[:-1]):
         why = "an earlier report alone exceeds the limits"
         change = ChangeSearch((), (), (("changes of the last report", why),), 0)
     elif search and not findings.within(allowed):
         change = find_least_change(
             series.last, lambda changed: series.change_last(changed).read(X, labels).facts,
-            reader, allowed, seconds=deadline - time.perf_counter(), tell=tell, rng=rng,
+            reader, allowed, seconds=deadline - time.perf_counter(), find_reader=find_reader,
+            tell=tell, rng=rng,
         )  # fmt: skip
     return Assessment(
         groups=series.groups,
@@ -277,8 +285,7 @@ def _find_prior(
             f"of boosted trees, learnt from {shared} columns of {len(known):,} people whose group "
             "is known"
         )
-    prior = np.tile(_find_shares(facts, truth), (n, 1))
-    return prior, SHARES_ALONE
+    return _tile_shares(facts, truth), SHARES_ALONE
 
 
 def _match_groups(groups: ArrayLike, names: tuple[str, ...], facts: Facts) -> NDArray[np.intp]:
@@ -299,6 +306,12 @@ def _match_groups(groups: ArrayLike, names: tuple[str, ...], facts: Facts) -> ND
             f"{names[k]!r} in {facts.name(first)}, where it says {published}"
         )
     return truth
+
+
+def _tile_shares(facts: Facts, truth: NDArray[np.intp] | None) -> Floats:
+    """(n, K) the same shares for everybody."""
+    shares: Floats = np.tile(_find_shares(facts, truth), (facts.people, 1))
+    return shares
 
 
 def _find_shares(facts: Facts, truth: NDArray[np.intp] | None) -> Floats:

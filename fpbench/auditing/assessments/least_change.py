@@ -37,6 +37,7 @@ _ANYTHING = Allowed(1.0, 2**62)
 """Limits that no attack exceeds, so that none stops before the linear programs."""
 
 ReadFacts = Callable[[FairnessReport], Facts]
+FindReader = Callable[[Facts], Reader]
 Progress = Callable[[str, int], None]
 
 
@@ -129,6 +130,7 @@ def find_least_change(
     allowed: Allowed,
     *,
     seconds: float,
+    find_reader: FindReader | None = None,
     tell: Progress | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> ChangeSearch:
@@ -139,14 +141,15 @@ def find_least_change(
     stronger than a passing one pass, too, except by chance (random rounding, noise, shares measured
     on true groups). Every change returned was attacked and passed.
 
-    `seconds`: time limit of all attacks. `tell`: called with each change that is tried, and the
-    number of attacks so far. `rng`: of rounding and noise; unpredictable by default.
+    `seconds`: time limit of all attacks. `find_reader`: the reader of a changed report, where
+    beliefs are learnt from that report; `reader` by default. `tell`: called with each change that is
+    tried, and the number of attacks so far. `rng`: of rounding and noise; unpredictable by default.
     """
     deadline = time.perf_counter() + seconds
     with LinearSolver() as solver:
         return _Search(
-            report, read_facts, reader, allowed, deadline, tell or (lambda *_: None),
-            np.random.default_rng(rng), solver,
+            report, read_facts, reader, find_reader or (lambda _: reader), allowed, deadline,
+            tell or (lambda *_: None), np.random.default_rng(rng), solver,
         ).run()  # fmt: skip
 
 
@@ -155,6 +158,7 @@ class _Search:
     report: FairnessReport
     read_facts: ReadFacts
     reader: Reader
+    find_reader: FindReader
     allowed: Allowed
     deadline: float
     tell: Progress
@@ -286,7 +290,8 @@ class _Search:
         if left <= 0:
             raise _OutOfTime
         self.attacks += 1
-        findings = attack(self.read_facts(report), self.reader, left, self.allowed, self.solver)
+        facts = self.read_facts(report)
+        findings = attack(facts, self.find_reader(facts), left, self.allowed, self.solver)
         if not findings.finished or time.perf_counter() > self.deadline:
             raise _OutOfTime
         return findings

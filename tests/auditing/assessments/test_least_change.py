@@ -59,6 +59,22 @@ def test_every_change_passes_when_it_is_applied_and_attacked_anew(seed, leak, pr
 
 
 @pytest.mark.slow
+def test_what_passes_by_the_shares_that_it_tells_passes_when_it_is_assessed(tmp_path):
+    X, predictions, groups = make_people(90, seed=4)
+    report = make_report(X, predictions, groups, order=2, by=["a", "likely"])
+    verdict = assess(report, X, predictions, search=True, max_leak=0.05, seconds=300.0, rng=0)
+    assert verdict.change and COINS & {
+        key for one in verdict.change.passing for key in one.arguments
+    }
+    for change in verdict.change.passing:
+        change.report.to_csv(tmp_path / "report.csv")
+        written = type(report).from_csv(tmp_path / "report.csv", groups=report.groups)
+        again = assess(written, X, predictions, max_leak=0.05)
+        assert again.passes
+        assert again.leak == pytest.approx(change.leak, abs=1e-6)
+
+
+@pytest.mark.slow
 @settings(max_examples=3)
 @given(st.integers(0, 10**6))
 def test_fewer_columns_are_left_out_than_would_not_do(seed):
