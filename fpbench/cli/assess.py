@@ -1,7 +1,7 @@
 """The `assess` command."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from fpbench.cli.completion import complete_column
 from fpbench.cli.groups import STANDARD, NoThirdParty
 from fpbench.cli.records import check_file, write_record
 from fpbench.cli.screen import console
+
+if TYPE_CHECKING:
+    from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
 
 _EXCEEDS = 3
 """Exit code of a report that exceeds the limits."""
@@ -77,7 +80,11 @@ def assess(
         Path | None, typer.Option(help="Record of the assessment to write; - for standard output.")
     ] = None,
     protected: Annotated[
-        Path | None, typer.Option(help="File for the changed report, if one passes (CSV).")
+        Path | None,
+        typer.Option(
+            help="File for the changed report, if one passes: JSON (.json), parquet (.parquet), "
+            "or else CSV."
+        ),
     ] = None,
     no_search: Annotated[
         bool, typer.Option("--no-search", help="Do not search for a change that passes.")
@@ -99,8 +106,7 @@ def assess(
     from fpbench.cli.screen.assessments import AttackProgress, show_assessment
 
     allowed = _read_share(max_leak)
-    for output in (json, protected):
-        check_file(output)
+    _check_outputs([*report, people, *([] if known is None else [known])], json, protected)
     if protected is not None and no_search:
         raise InputError("--protected writes what the search finds: leave out --no-search")
     names = ColumnNames(group, tuple(prediction or ()), label, positive)
@@ -115,7 +121,7 @@ def assess(
         )  # fmt: skip
     change = result.change.cheapest if result.change else None
     if protected is not None and change is not None:
-        change.report.to_csv(protected)
+        _write(change.report, protected)
     if json is not None:
         options = {
             "seconds": seconds, "search": not no_search, "decimals": decimals, "positive": positive
@@ -139,6 +145,26 @@ def assess(
             console.show_text(f"the changed report: {protected}")
     if not result.passes:
         raise typer.Exit(_EXCEEDS)
+
+
+def _check_outputs(inputs: list[Path], json: Path | None, protected: Path | None) -> None:
+    """Refuse what cannot be written, and what would end an input or the other output."""
+    taken = {file.resolve(): "is read here" for file in inputs}
+    for option, output in (("--json", json), ("--protected", protected)):
+        check_file(output)
+        if output is None or output == STANDARD:
+            continue
+        if why := taken.get(output.resolve()):
+            raise InputError(
+                f"{option}: {output} {why}, and would be overwritten: name another file"
+            )
+        taken[output.resolve()] = f"is named by {option}"
+
+
+def _write(report: "FairnessReport", file: Path) -> None:
+    """Write a report in the format that files of this name are read in."""
+    others = {".json": report.to_json, ".parquet": report.to_parquet, ".pq": report.to_parquet}
+    others.get(file.suffix.lower(), report.to_csv)(file)
 
 
 def _read_share(text: str) -> float:

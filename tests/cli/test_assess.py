@@ -155,6 +155,29 @@ def test_what_is_typed_wrong_is_one_clear_error(work, command, arguments, words)
     bad(command("assess", "much.csv", *FAST, *arguments), *words)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--json", "people.csv"), "--json: people.csv is read here, and would be overwritten"),
+        (("--json", "./much.csv"), "--json: much.csv is read here"),
+        (("--protected", "known.csv"), "--protected: known.csv is read here"),
+        (("--protected", "a.out", "--json", "a.out"), "--protected: a.out is named by --json"),
+    ],
+)
+def test_no_output_ends_an_input(work, command, arguments, words):
+    before = {file: file.read_bytes() for file in work.iterdir()}
+    inputs = ("--people", "people.csv", "--known", "known.csv")
+    bad(command("assess", "much.csv", *COLUMNS, *inputs, *arguments), words)
+    assert {file: file.read_bytes() for file in work.iterdir()} == before
+
+
+@pytest.mark.slow
+def test_a_changed_report_is_written_in_the_format_of_its_name(work, command):
+    options = (*COLUMNS, "--people", "people.csv", "--protected", "mild.json", "--seconds", 600)
+    fine(command("assess", "much.csv", *options), 3)
+    assert FairnessReport.from_file(work / "mild.json").groups == ("f", "m")
+
+
 @pytest.mark.slow
 def test_what_is_wrong_in_the_report_is_named_with_file_row_and_column(work, command):
     def refuse(*words, name="much.csv"):
