@@ -174,7 +174,7 @@ class FairnessReport(ReportRows):
         """
         check_people(X)
         check_same_rows(X=X, predictions=predictions, groups=groups, labels=labels)
-        n, names = len(X), [by] if isinstance(by, str) else list(map(str, by))
+        n, names = len(X), [by] if isinstance(by, str) else list(dict.fromkeys(map(str, by)))
         kinds = _read_groups(groups, n)
         predicted = check_bits(predictions, n, "predictions", positive, nameable=True)
         labelled = np.zeros(n, np.int64)

@@ -344,6 +344,12 @@ def test_other_predictions_and_a_wrong_value_are_no_contradiction_of_cells(metri
         FairnessReport.from_frame(frame).facts(X, predictions)
 
 
+def test_a_column_that_is_named_twice_cuts_once():
+    once, _, _ = make_report(by=["job", "same", "hours"])
+    twice, _, _ = make_report(by=["job", "same", "job", "hours", "hours"])
+    pd.testing.assert_frame_equal(twice.to_frame(), once.to_frame())
+
+
 def test_two_metrics_of_one_group_do_not_stand_for_those_of_both():
     metrics = ("selected", "selection-rate")
     report, (X, predictions, _), groups = make_report(order=1, metrics=metrics)
