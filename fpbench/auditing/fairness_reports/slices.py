@@ -108,7 +108,7 @@ class SliceColumn:
             if "" in values or len(set(values)) < len(values):
                 raise InputError(f"column {name!r} has an empty value, or two of the same text")
             return cls(name, values)
-        if isinstance(bins, int):
+        if isinstance(bins, int | np.integer):
             numbers = _take_numbers(column.dropna())
             if bins < 1 or not len(numbers) or not np.isfinite(numbers).all():
                 why = "" if np.isfinite(numbers).all() else ": a number is infinite"

@@ -344,6 +344,14 @@ def test_other_predictions_and_a_wrong_value_are_no_contradiction_of_cells(metri
         FairnessReport.from_frame(frame).facts(X, predictions)
 
 
+def test_numbers_of_bins_may_be_those_of_numpy():
+    for bins in (np.int64(3), {"age": np.int64(3), "hours": 3}):
+        numpys, _, _ = make_report(by=["age", "hours"], bins=bins)
+        pd.testing.assert_frame_equal(
+            numpys.to_frame(), make_report(by=["age", "hours"], bins=3)[0].to_frame()
+        )
+
+
 def test_a_column_that_is_named_twice_cuts_once():
     once, _, _ = make_report(by=["job", "same", "hours"])
     twice, _, _ = make_report(by=["job", "same", "job", "hours", "hours"])
