@@ -48,6 +48,9 @@ def learn_beliefs(
 
     if not isinstance(known, pd.DataFrame):
         raise InputError(f"known people must be a data frame, not {type(known).__name__}")
+    for whose, frame in (("the known people have", known), ("X has", X)):
+        if repeated := frame.columns[frame.columns.duplicated()].tolist():
+            raise InputError(f"{whose} more than one column {str(repeated[0])!r}")
     for name in KNOWN_COLUMNS if labels is not None else KNOWN_COLUMNS[:2]:
         if name not in known:
             raise InputError(

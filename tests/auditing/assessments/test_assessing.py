@@ -331,6 +331,10 @@ def test_known_people_are_checked():
         learn(known.assign(a=1))
     with pytest.raises(InputError, match="a column of people cannot be called 'label'"):
         learn(known, X.assign(label=1))
+    with pytest.raises(InputError, match="the known people have more than one column 'a'"):
+        learn(pd.concat([known, known[["a"]]], axis=1))
+    with pytest.raises(InputError, match="X has more than one column 'likely'"):
+        learn(known, pd.concat([X, X[["likely"]]], axis=1))
 
 
 @pytest.mark.slow
