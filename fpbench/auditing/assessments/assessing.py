@@ -19,7 +19,7 @@ from fpbench.auditing.assessments.report_series import ReadReports, ReportSeries
 from fpbench.auditing.assessments.riskiest_cells import find_riskiest
 from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
-from fpbench.auditing.fairness_reports.slices import check_bits, check_people
+from fpbench.auditing.fairness_reports.slices import check_bits, check_people, name_values
 from fpbench.base.arguments import check_same_rows, check_type, show_value
 from fpbench.base.errors import InputError
 from fpbench.claims.fact_information import limit_fact_nats
@@ -270,6 +270,12 @@ def _find_prior(
     if beliefs is not None:
         if known is not None:
             raise InputError("give beliefs, or known people to learn them from, not both")
+        named = list(name_values(getattr(beliefs, "columns", ())))
+        if named != list(names) and sorted(named) == sorted(names):
+            raise InputError(
+                f"beliefs: their columns are {', '.join(named)}, and those of the report's groups "
+                f"{', '.join(names)}: put them in this order"
+            )
         prior = check_beliefs(beliefs)
         if prior.shape != (n, facts.groups):
             raise InputError(

@@ -74,6 +74,15 @@ def test_limits_decide():
 
 
 @pytest.mark.slow
+def test_beliefs_whose_columns_name_groups_in_another_order_are_refused():
+    X, predictions, groups = make_people()
+    report = make_report(X, predictions, groups, order=0)
+    beliefs = pd.DataFrame(np.tile([0.3, 0.7], (len(X), 1)), columns=list(report.groups))
+    assert assess(report, X, predictions, beliefs=beliefs).prior[0].tolist() == [0.3, 0.7]
+    with pytest.raises(InputError, match="beliefs: their columns are m, f, .* groups f, m: put"):
+        assess(report, X, predictions, beliefs=beliefs[["m", "f"]])
+
+
 def test_better_beliefs_leave_less_to_leak():
     X, predictions, groups = make_people()
     report = make_report(X, predictions, groups, order=1, min_cell=10)
