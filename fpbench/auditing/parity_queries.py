@@ -97,6 +97,10 @@ class ParityCurator:
         if epsilon is not None:
             check_epsilon(epsilon)
             conceal = noise == "attribute-conceal"
+            if conceal and not 0 < delta < 1:
+                raise InputError(
+                    f"attribute-conceal needs a delta above 0 and below 1, not {delta}"
+                )
             self.guarantee = Guarantee(epsilon, delta if conceal else 0.0, "attribute")
             ones = int(self._codes.sum())
             if conceal:

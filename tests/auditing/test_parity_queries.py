@@ -146,6 +146,9 @@ def test_bad_input_is_refused():
         ParityCurator([0, 1], noise="laplace")
     with pytest.raises(InputError, match="exact answers have no epsilon"):
         ParityCurator([0, 1], epsilon=1.0)
+    for delta in (0.0, 1.0, -0.1):
+        with pytest.raises(InputError, match="needs a delta above 0 and below 1, not"):
+            ParityCurator([0, 1], noise="attribute-conceal", epsilon=1.0, delta=delta)
     with pytest.raises(InputError, match="queries must be at least 0"):
         ParityCurator([0, 1], queries=-1)
     with pytest.raises(InputError, match="predictions must be 2 numbers"):
