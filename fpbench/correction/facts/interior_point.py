@@ -8,6 +8,7 @@ writes the solution of each program.
 from __future__ import annotations
 
 import io
+import math
 import os
 import struct
 import subprocess
@@ -39,6 +40,9 @@ class LinearSolver:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self.started_by = -math.inf
+        """Until when the process may start, by `time.perf_counter`: the time that it takes to start
+        is not taken from the program that happens to be the first, where there is more."""
 
     def __enter__(self) -> Self:
         return self
@@ -81,15 +85,30 @@ class LinearSolver:
             indptr=matrix.indptr, indices=matrix.indices, data=matrix.data,
         )  # fmt: skip
         if self._process is None:
+            latest = max(deadline, self.started_by)
             command = [sys.executable, "-P", __file__]
             pipe = subprocess.PIPE
             self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
-        process = self._process
+            if self._exchange(self._process, None, latest) is None:  # what it says when it is ready
+                return None
+            deadline = min(time.perf_counter() + left, latest)
+        answer = self._exchange(self._process, question.getvalue(), deadline)
+        if not answer:
+            return None
+        with np.load(io.BytesIO(answer)) as arrays:
+            return Solution(arrays["x"], arrays["duals"])
+
+    def _exchange(
+        self, process: subprocess.Popen[bytes], question: bytes | None, deadline: float
+    ) -> bytes | None:
+        """What the process says, perhaps to a question; None if it has ended, or is ended then."""
         assert process.stdin is not None and process.stdout is not None
+        left = max(deadline - time.perf_counter(), 0.0)
         timer = threading.Timer(min(left, threading.TIMEOUT_MAX), process.kill)
         timer.start()
         try:
-            _send(process.stdin, question.getvalue())
+            if question is not None:
+                _send(process.stdin, question)
             answer = _receive(process.stdout)
         except BrokenPipeError:
             answer = None
@@ -101,11 +120,7 @@ class LinearSolver:
             if process.returncode > 0:
                 last = error.decode(errors="replace").strip().splitlines()[-1:]
                 raise RuntimeError(f"a linear program was not solved: {''.join(last)}")
-            return None
-        if not answer:
-            return None
-        with np.load(io.BytesIO(answer)) as arrays:
-            return Solution(arrays["x"], arrays["duals"])
+        return answer
 
 
 def _send(file: IO[bytes], content: bytes) -> None:
@@ -160,6 +175,9 @@ if __name__ == "__main__":
     # Answers have their own pipe, as a solver may print against its options.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    import highspy  # noqa: F401, which takes most of the time to start
+
+    _send(answers, b"")
     while (request := _receive(sys.stdin.buffer)) is not None:
         with np.load(io.BytesIO(request)) as program_:
             solved = _solve(dict(program_))

@@ -137,6 +137,7 @@ def prove_and_log(
     limit = math.inf if largest is None else largest
     sizes = [*(size for size in _SIZES if size < limit), limit]
     with LinearSolver() if solver is None else nullcontext(solver) as running:
+        running.started_by = deadline
         while sizes and len(rest) and len(left) and time.perf_counter() < deadline:
             if person is not None and allowed[person].sum() == 1:
                 break

@@ -1,6 +1,7 @@
 """Proofs against all assignments of groups: nothing is ruled out that may be."""
 
 import math
+import sys
 import time
 from functools import partial
 from itertools import product
@@ -234,6 +235,22 @@ def test_what_a_solver_prints_is_no_answer(tmp_path, monkeypatch):
     (tmp_path / "highspy.py").write_text(TALKATIVE)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert (prove(make_ring()).sum(axis=1) == 1).any()
+
+
+@pytest.mark.slow
+def test_a_slow_start_takes_no_time_from_the_first_groups(tmp_path, monkeypatch):
+    """Of five groups, each has a fifth of the time that is left."""
+    slow = tmp_path / "python"
+    slow.write_text(f'#!/bin/sh\nsleep 6\nexec "{sys.executable}" "$@"\n')
+    slow.chmod(0o755)
+    monkeypatch.setattr(interior_point.sys, "executable", str(slow))
+    ring = make_ring()
+    wider = [np.pad(ends, ((0, 0), (0, 3))) for ends in (ring.low, ring.high)]
+    facts = Facts.from_counts(ring.membership, *wider)
+    started = time.perf_counter()
+    proven = fpbench.correction.prove(facts, seconds=25)  # a fifth is less than the start
+    assert (proven.sum(axis=1) == 1).any()
+    assert time.perf_counter() - started < 26
 
 
 @given(data=st.data())
