@@ -21,6 +21,6 @@ def __getattr__(name: str) -> Any:
     """Import a public name; AttributeError tells where one lies that is no longer here."""
     if name in __all__ or name.startswith("_"):
         return _load(name)
-    from fpbench.base.public_names import missing_name
+    from fpbench.base.public_names import explain_missing
 
-    raise AttributeError(missing_name(name), name=name)
+    raise AttributeError(explain_missing(name), name=name)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import fpbench
-from fpbench.base.public_names import RENAMED, public_names, rooms
+from fpbench.base.public_names import RENAMED, list_public_names, list_rooms
 
 PACKAGE = Path(fpbench.__file__).parent
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
@@ -62,7 +62,7 @@ def imported_names(code):
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             first, _, rest = ast.unparse(node).partition(".")
-            if re.fullmatch(r"[\w.]+", rest) and bound.get(first) in {"fpbench", *rooms()}:
+            if re.fullmatch(r"[\w.]+", rest) and bound.get(first) in {"fpbench", *list_rooms()}:
                 yield f"{bound[first]}.{rest}"
 
 
@@ -72,9 +72,9 @@ def is_public(name):
     first, _, more = rest.partition(".")
     if first in {"", "__version__"}:
         return True
-    if f"{package}.{first}" in rooms():
-        return not more or more.split(".")[0] in public_names(f"{package}.{first}")
-    return first in public_names()
+    if f"{package}.{first}" in list_rooms():
+        return not more or more.split(".")[0] in list_public_names(f"{package}.{first}")
+    return first in list_public_names()
 
 
 THIRD_PARTIES = [
@@ -114,17 +114,17 @@ def test_pages_show_only_what_a_third_party_may_use(path):
 
 def test_a_name_is_in_one_tier_and_one_room():
     where = {}
-    for package in ("fpbench", *rooms()):
-        for name in public_names(package):
+    for package in ("fpbench", *list_rooms()):
+        for name in list_public_names(package):
             where.setdefault(name, []).append(package)
     assert {name: places for name, places in where.items() if len(places) > 1} == {}
-    assert 50 <= len(public_names()) - len(rooms()) <= 77
+    assert 50 <= len(list_public_names()) - len(list_rooms()) <= 77
 
 
-@pytest.mark.parametrize("room", rooms())
+@pytest.mark.parametrize("room", list_rooms())
 def test_a_room_lists_its_names_and_imports_nothing_until_one_is_used(room):
     module = importlib.import_module(room)
-    assert sorted(module.__all__) == sorted(public_names(room))
+    assert sorted(module.__all__) == sorted(list_public_names(room))
     for name in module.__all__:
         assert getattr(module, name) is not None
     script = f"import sys, {room}; print([m for m in sys.modules if m.startswith('fpbench')])"
@@ -141,7 +141,7 @@ def test_a_name_that_moved_into_a_room_tells_where_it_is():
         _ = fpbench.adversary
     assert not hasattr(fpbench, "encode")
     for old, new in RENAMED.items():
-        assert old not in public_names()
+        assert old not in list_public_names()
         assert is_public(f"fpbench.{new}")
         with pytest.raises(AttributeError, match=f"^fpbench.{old} is fpbench.{new} now$"):
             getattr(fpbench, old)
@@ -321,6 +321,67 @@ def test_no_room_is_called_nearly_like_another():
     )
     alike = [(a, b) for a in names for b in names if a != b and b.rstrip("s") == a.rstrip("s")]
     assert not alike
+
+
+VERBS = set(
+    re.findall(
+        r"\w+",
+        """
+    accept accepts accumulate act add adjust adopt agrees align allows anonymise answer append
+    apply approximate are as ask assess attack attempt audit average avoid believe blank bound
+    build calibrate carry catch certify change check choose close code collect combine compare
+    compile complain complete compose compress compute condition confine connect contradicts
+    contrast convert convolve copy correct correlate count create cross cut deal decide
+    declares decode derive descend describe describes die diff differ disclose discover
+    distinguishes do download draw draws drop enable encode end escape estimate evaluate
+    exceeds exclude execute expand explain export extract fetch fill filter find fingerprint
+    fit fits flatten flip floor fold follow forbid forget format fpbench from gather get gives
+    group grow guess halve handle handles has hash have hide hides hold holds hyphenate
+    identify import infer insert interpolate invert is iterate join judge keep kill lack lacks
+    lay leaks learn leave leaves lies limit link list listen load locate lock log lower make
+    mark match may measure merge migrate minimise mix move multiply name names narrow need
+    needs normalise normalize note number numbers open orient pack pad pair parse part passes
+    pause pick pickle place plan poll pool predict preload prepare price process project
+    propagate protect prove pytest query quiet quote raise rank reaches read reads recall
+    receive recompute record recover reduce refuse refuses register registers release remove
+    rename render reorder repair repeat repeats replace report reproduce request require
+    resample resolve restore restrict reveal root round rule run runs sample satisfies satisfy
+    save say scale scan score seal search sees select send separate serve share sharpen shield
+    shift shorten show shuffle sign silence simplify simulate slice smooth solve sort specify
+    spend split splits spread stack standardize stands start state strip subtract suggest sum
+    summarise suppress survives swallow tabulate take tally tell tells test tile to trace train
+    transfer translate try tune unpack unquote unseal upgrade use uses validate validates
+    varies verify view vote walk warm warn watch weigh why widen withstands write
+    """,
+    )
+)
+"""What names of functions start with; `why_`, `from_` and `to_` are as good as verbs."""
+NO_VERBS = set(
+    re.findall(
+        r"\w+",
+        """
+    checks completion component correctors_for data data_list dataset doctor domain_field
+    encoded_names epsilon_lower_bound epsilon_to_rho excessive_risk figure gaussian_delta
+    gaussian_epsilon gaussian_rho gaussian_sigma impurity individual_fairness leaderboard
+    logistic_proba main measured_cuts new new_submission path plugins pure_rho random_state
+    rho_to_delta rho_to_epsilon root rules_within sensitive_field site table tree_rules
+    unfairness
+    """,
+    )
+)
+"""Commands, and public names that are terms of the field."""
+
+
+def test_names_of_functions_start_with_a_verb():
+    """Add a verb that is missing; a noun, an adjective or a participle does not tell what is done."""
+    others = [
+        f"{place(path)}: {made.name}"
+        for path in MODULES
+        for made in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(made, ast.FunctionDef) and not made.name.startswith("__")
+        if (name := made.name.lstrip("_")) not in NO_VERBS and name.split("_")[0] not in VERBS
+    ]
+    assert not others
 
 
 @pytest.mark.slow

@@ -24,8 +24,8 @@ from fpbench.base.arrays import (
     to_plain,
 )
 from fpbench.base.errors import InputError
-from fpbench.base.sheet import html
-from fpbench.base.text import percent
+from fpbench.base.sheet import write_html
+from fpbench.base.text import format_percent
 from fpbench.base.threads import use_one_thread
 from fpbench.claims.rates import is_metric
 from fpbench.components.attack_kinds import Adversary, Corrector, Disclosure
@@ -34,17 +34,17 @@ from fpbench.components.by_name import resolve_component
 from fpbench.components.names import Status
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.components.records import CalibratedGuess, Predictions, Scores
-from fpbench.components.sights import from_model, sights_of
+from fpbench.components.sights import keep_model_sights, list_sights
 from fpbench.data.groups import group_codes
 from fpbench.data.sample import Codes, Sample, Split
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
 from fpbench.matrix.step import Step
 from fpbench.models.model_outputs import read_predictions
-from fpbench.results.leaderboard import Leaderboard, sheet
+from fpbench.results.leaderboard import Leaderboard, make_sheet
 from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.sentences import describe_added, list_words
 from fpbench.results.snapshot import Snapshot
-from fpbench.results.waterfall import waterfall_sheet
+from fpbench.results.waterfall import make_waterfall_sheet
 from fpbench.store.results import Results
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from fpbench.report.figures import Figure
 
 _CLAIM: Mapping[str, Any] = {"use": "published", "metric": "statistical-parity"}
-_SEEN = sights_of("adversary") - {"query", "twin"}
+_SEEN = list_sights("adversary") - {"query", "twin"}
 """What can be shown of a model that is not trained here."""
 _LEAST_KNOWN = 10
 """People whose group is known, at least: some train the adversary, and some calibrate it."""
@@ -113,7 +113,7 @@ class AttackResult:
     @property
     def sentences(self) -> tuple[str, ...]:
         """What was found: the largest group, without and with the model, with what is disclosed."""
-        largest = percent(self._average("majority_accuracy"))
+        largest = format_percent(self._average("majority_accuracy"))
         first = f"Naming the largest group is right for {largest} %."
         disclosed = self.leaderboard().sentences[2:] if self.disclosed else ()
         # Who called `attack` has published nothing yet.
@@ -128,10 +128,10 @@ class AttackResult:
 
     def _describe_model(self) -> str:
         """What is guessed without the model, and what the model adds."""
-        row, right = self.rows[0], percent(self._average("without_accuracy"))
+        row, right = self.rows[0], format_percent(self._average("without_accuracy"))
         name, seen = row["adversary"], str(row["adversary_sees"]).split(", ")
-        said = list_words([one for one in seen if one in from_model(seen)])
-        known = list_words([one for one in seen if one not in from_model(seen)])
+        said = list_words([one for one in seen if one in keep_model_sights(seen)])
+        known = list_words([one for one in seen if one not in keep_model_sights(seen)])
         if not said:
             from_known = f"From {known or 'nothing'} the attack guesses {right} % ({name})"
             return f"{from_known}, which does not look at the model."
@@ -141,8 +141,8 @@ class AttackResult:
         added = np.array([row["without_accuracy"] - row["without_model_accuracy"]
                           for row in self.rows])  # fmt: skip
         return (
-            f"From {known} the attack guesses {percent(before)} % ({name}), and with the model's "
-            f"{said} {right} %: the model {describe_added(added, 'model')}."
+            f"From {known} the attack guesses {format_percent(before)} % ({name}), and with the "
+            f"model's {said} {right} %: the model {describe_added(added, 'model')}."
         )
 
     def _average(self, name: str) -> float:
@@ -207,9 +207,9 @@ class AttackResult:
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         board = self.leaderboard()
-        table = replace(sheet(board), opening=self._opening)
-        bars = [] if board.waterfall is None else [waterfall_sheet(board.waterfall)]
-        return html([replace(table, notes=(*table.notes, *self._notes)), *bars])
+        table = replace(make_sheet(board), opening=self._opening)
+        bars = [] if board.waterfall is None else [make_waterfall_sheet(board.waterfall)]
+        return write_html([replace(table, notes=(*table.notes, *self._notes)), *bars])
 
 
 def attack(

@@ -191,9 +191,9 @@ def audit(
         "mechanism": resolve_component("mechanism", mechanism),
         "policy": None if policy is None else resolve_component("policy", policy),
     }  # fmt: skip
-    auditor: Auditor = validate(cls, {name: _plain(v) for name, v in options.items()}, "audit")
-    predictions, audited, features = _predicted(model, X, auditor.needs_rules, generator, positive)
-    curator = _curator(sensitive, neighbours, generator)
+    auditor: Auditor = validate(cls, {name: _to_plain(v) for name, v in options.items()}, "audit")
+    predictions, audited, features = _read_model(model, X, auditor.needs_rules, generator, positive)
+    curator = _make_curator(sensitive, neighbours, generator)
     n = len(predictions)
     if curator.people != n:
         raise InputError(f"sensitive: has {curator.people} people, but the model predicts for {n}")
@@ -226,8 +226,8 @@ def _audit_openly(
         raise InputError("epsilon: is missing, and a curator tells no groups without one")
     options = {"confidence": confidence, "resamples": 2_000 if resamples is None else resamples}
     cls = discover().component("auditor", "group-fairness")
-    auditor: Auditor = validate(cls, {name: _plain(v) for name, v in options.items()}, "audit")
-    predictions, _, _ = _predicted(model, X, False, rng, positive)
+    auditor: Auditor = validate(cls, {name: _to_plain(v) for name, v in options.items()}, "audit")
+    predictions, _, _ = _read_model(model, X, False, rng, positive)
     codes, groups = group_codes(sensitive)
     # Without labels the rates that they decide are left out of what is shown.
     truth = (
@@ -244,12 +244,12 @@ def _audit_openly(
     return tabulate_audit(measures, groups, confidence, labelled=labels is not None)
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Numbers of NumPy as Python's own."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _curator(
+def _make_curator(
     sensitive: Any, neighbours: Neighbours | None, rng: np.random.Generator
 ) -> HistogramSource:
     if not hasattr(sensitive, "histogram"):
@@ -262,7 +262,7 @@ def _curator(
     return source
 
 
-def _predicted(
+def _read_model(
     model: Any, X: Any, needs_rules: bool, rng: np.random.Generator, positive: Any
 ) -> tuple[Codes, _Audited, Any]:
     """Predictions, the model as the auditor sees it, and features if it reads them."""

@@ -159,7 +159,7 @@ def check_problem(
 
     Raises InputError: names the argument, and the first value that is wrong.
     """
-    values = _integers("guess", guess)
+    values = _read_integers("guess", guess)
     n = len(values)
     if n == 0:
         raise InputError("guess: is empty")
@@ -171,19 +171,19 @@ def check_problem(
             f"{'guess' if groups is None else 'groups'}: there may be at most {_MOST_GROUPS:,} "
             f"groups, not {show_value(k)}"
         )
-    _within("guess", values, k - 1)
-    predicted = _integers("predictions", predictions, n)
-    _within("predictions", predicted, 1)
-    truth = None if labels is None else _integers("labels", labels, n)
+    _check_within("guess", values, k - 1)
+    predicted = _read_integers("predictions", predictions, n)
+    _check_within("predictions", predicted, 1)
+    truth = None if labels is None else _read_integers("labels", labels, n)
     if truth is not None:
-        _within("labels", truth, 1)
+        _check_within("labels", truth, 1)
     for constraint in constraints:
         if not isinstance(constraint, Constraint):
             raise InputError(f"constraints: {constraint!r} is not a constraint")
         constraint.check(n, k)
         if truth is None and set(constraint.labels) - {None}:
             raise InputError(f"labels: constraint {constraint!r} needs them")
-    costs = None if weights is None else _weights(weights, n)
+    costs = None if weights is None else _read_weights(weights, n)
     return Problem(values, k, predicted, truth, tuple(constraints), costs)
 
 
@@ -194,7 +194,7 @@ def _check_whole_number(name: str, values: int) -> int:
         raise InputError(f"{name}: must be a whole number, not {show_value(values)}") from None
 
 
-def _array(name: str, values: ArrayLike, length: int | None) -> NDArray[Any]:
+def _read_array(name: str, values: ArrayLike, length: int | None) -> NDArray[Any]:
     try:
         array = to_plain(name, values)
     except InputError:
@@ -208,8 +208,8 @@ def _array(name: str, values: ArrayLike, length: int | None) -> NDArray[Any]:
     return array
 
 
-def _integers(name: str, values: ArrayLike, length: int | None = None) -> Codes:
-    array = _array(name, values, length)
+def _read_integers(name: str, values: ArrayLike, length: int | None = None) -> Codes:
+    array = _read_array(name, values, length)
     if array.dtype.kind in "bu":
         return array.astype(np.int8 if array.dtype.kind == "b" else np.int64)
     if array.dtype.kind == "i":
@@ -230,14 +230,14 @@ def _integers(name: str, values: ArrayLike, length: int | None = None) -> Codes:
     raise InputError(f"{name}: must be whole numbers, not of type {array.dtype}{hint}")
 
 
-def _within(name: str, array: Codes, most: int) -> None:
+def _check_within(name: str, array: Codes, most: int) -> None:
     if len(array) and (array.min() < 0 or array.max() > most):
         at = int(np.flatnonzero((array < 0) | (array > most))[0])
         raise InputError(f"{name}: must be in 0..{most}, not {array[at]} at {at}")
 
 
-def _weights(values: ArrayLike, length: int) -> NDArray[np.float64]:
-    array = _array("weights", values, length)
+def _read_weights(values: ArrayLike, length: int) -> NDArray[np.float64]:
+    array = _read_array("weights", values, length)
     if array.dtype.kind not in "iuf":
         raise InputError(f"weights: must be numbers, not of type {array.dtype}")
     weights: NDArray[np.float64] = array.astype(np.float64, copy=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING
 
-from fpbench.base.sheet import Column, Sheet, html, plain_text
+from fpbench.base.sheet import Column, Sheet, write_html, write_plain
 from fpbench.base.text import format_number
 from fpbench.components.records import MeasureValues
 
@@ -55,13 +55,13 @@ class GroupAudit:
         ]
 
     def __str__(self) -> str:
-        return plain_text(self._sheets())
+        return write_plain(self._sheets())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return html(self._sheets())
+        return write_html(self._sheets())
 
 
 def tabulate_audit(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fpbench.api.run import default_directory, run
+from fpbench.api.run import choose_directory, run
 from fpbench.api.saved_run import Run
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.toml_files import read_toml
@@ -15,7 +15,7 @@ from fpbench.execution.runner import Finished
 from fpbench.matrix.axes import MAX_CELLS
 from fpbench.matrix.matrix import Matrix, read
 from fpbench.matrix.plan import Plan
-from fpbench.matrix.studies import studies_folder, study_file
+from fpbench.matrix.studies import find_studies_folder, find_study_file
 from fpbench.results.verdicts.judging import Judgement, judge_results
 
 FULL = "full"
@@ -29,10 +29,10 @@ class Reproduction(Judgement):
     run: Run
 
 
-def known() -> dict[str, str]:
+def list_studies() -> dict[str, str]:
     """Titles of the matrices that state what is expected of them, by name."""
     titles = {}
-    for path in sorted(studies_folder().glob("*.toml")):
+    for path in sorted(find_studies_folder().glob("*.toml")):
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         if "expect" in data:
             titles[path.stem] = str(data.get("title", ""))
@@ -56,12 +56,12 @@ def find(
     """
     path = Path(name)
     if path.suffix != ".toml":
-        names = known()
+        names = list_studies()
         if name not in names:
             begin = [known_name for known_name in names if known_name.startswith(name)]
             several = f"{', '.join(begin)} begin so" if name and len(begin) > 1 else ""
             raise InputError(f"no study {name!r}; {several or suggest_name(name, names)}")
-        path = study_file(name)
+        path = find_study_file(name)
     chosen = profile or ("quick" if _has_quick(path) else FULL)
     return read_stated(path, None if chosen == FULL else chosen, seeds, max_cells, settings)
 
@@ -96,7 +96,7 @@ def reproduce(
     Parameters are those of `fpbench.run`.
     """
     result = run(
-        matrix, out=out or default_directory(matrix), jobs=jobs, skip_all=True, on_plan=on_plan,
+        matrix, out=out or choose_directory(matrix), jobs=jobs, skip_all=True, on_plan=on_plan,
         on_cell=on_cell, stop=stop,
     )  # fmt: skip
     return judge(result, matrix)

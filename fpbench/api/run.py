@@ -179,7 +179,7 @@ def _prepare(
         if not isinstance(matrix, Mapping):
             matrix = to_path("matrix", matrix)
         matrix = read(matrix, profile, seeds, max_cells, settings)
-    directory = to_new_directory("out", out) if out is not None else default_directory(matrix)
+    directory = to_new_directory("out", out) if out is not None else choose_directory(matrix)
     return Session.prepare(matrix, tables), directory
 
 
@@ -290,7 +290,7 @@ def run(
     return Run(directory, finished)
 
 
-def default_directory(matrix: Matrix) -> Path:
+def choose_directory(matrix: Matrix) -> Path:
     """The run directory if none is given: `runs/NAME`, or `runs/NAME-PROFILE`."""
     name = Path(matrix.origin).stem
     return Path("runs") / (f"{name}-{matrix.profile}" if matrix.profile else name)

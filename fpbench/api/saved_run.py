@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from fpbench.base.argument_types import check_arguments, check_methods
 from fpbench.base.arguments import to_path
 from fpbench.base.errors import FpbenchError
-from fpbench.base.sheet import Shown, html
+from fpbench.base.sheet import Shown, write_html
 from fpbench.execution.runner import Finished
-from fpbench.results.leaderboard import Leaderboard, sheet
+from fpbench.results.leaderboard import Leaderboard, make_sheet
 from fpbench.results.pareto import Front
 from fpbench.results.snapshot import Snapshot, read_snapshot
 from fpbench.store.results import Results
@@ -271,7 +271,7 @@ class Run:
         boards = self.leaderboards()
         if not boards:
             return f"<p>{escape(str(self.path))}: no cell has been run yet</p>"
-        return html([sheet(board) for board in boards])
+        return write_html([make_sheet(board) for board in boards])
 
 
 @check_arguments

@@ -33,7 +33,7 @@ RENAMED = {
 
 
 @cache
-def public_names(package: str = "fpbench") -> dict[str, str]:
+def list_public_names(package: str = "fpbench") -> dict[str, str]:
     """Modules of the public names of `fpbench` or a room, by name; empty for any other package.
 
     The module of a room is the room.
@@ -50,23 +50,23 @@ def public_names(package: str = "fpbench") -> dict[str, str]:
     }
 
 
-def rooms() -> list[str]:
+def list_rooms() -> list[str]:
     """Rooms that plugins may import: `fpbench.models`, ..."""
-    return sorted(room for name, room in public_names().items() if room == f"fpbench.{name}")
+    return sorted(room for name, room in list_public_names().items() if room == f"fpbench.{name}")
 
 
-def moved_to(name: str) -> str | None:
+def find_moved(name: str) -> str | None:
     """Where a name of a room, or one that fpbench exported before, is now; None for any other."""
-    for room in rooms():
-        if name in public_names(room):
+    for room in list_rooms():
+        if name in list_public_names(room):
             return f"{room}.{name}"
     return f"fpbench.{RENAMED[name]}" if name in RENAMED else None
 
 
-def missing_name(name: str) -> str:
+def explain_missing(name: str) -> str:
     """Message for a name that fpbench does not export: where it is now, or the nearest name."""
-    if place := moved_to(name):
+    if place := find_moved(name):
         return f"fpbench.{name} is {place} now"
     from fpbench.base.errors import suggest_name
 
-    return f"fpbench has no {name!r}: {suggest_name(name, public_names())}"
+    return f"fpbench has no {name!r}: {suggest_name(name, list_public_names())}"

@@ -179,7 +179,7 @@ def _measure_least(text: str) -> int:
 
 
 @dataclass(frozen=True)
-class Line:
+class Separator:
     """A line between tables."""
 
     text: str
@@ -208,12 +208,12 @@ class Paged(ABC):
     """What shows itself as lines and tables below each other."""
 
     @abstractmethod
-    def page(self) -> list[Sheet | Line]:
+    def page(self) -> list[Sheet | Separator]:
         """The lines and tables."""
 
     def __str__(self) -> str:
         return "\n".join(
-            escape_unprintable(part.text) if isinstance(part, Line) else plain_text([part])
+            escape_unprintable(part.text) if isinstance(part, Separator) else write_plain([part])
             for part in self.page()
         )
 
@@ -222,12 +222,14 @@ class Paged(ABC):
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         return "\n".join(
-            f"<p>{_escape_html(part.text)}</p>" if isinstance(part, Line) else html([part])
+            f"<p>{_escape_html(part.text)}</p>"
+            if isinstance(part, Separator)
+            else write_html([part])
             for part in self.page()
         )
 
 
-def plain_text(sheets: Iterable[Sheet], width: int = 100) -> str:
+def write_plain(sheets: Iterable[Sheet], width: int = 100) -> str:
     """Tables in columns of letters, for `print`, where a line has `width` letters."""
     return "\n\n".join(_format_text(sheet, width) for sheet in sheets)
 
@@ -254,7 +256,7 @@ def _format_text(sheet: Sheet, width: int) -> str:
     return "\n".join(escape_unprintable(line) for line in lines)
 
 
-def markdown(sheets: Iterable[Sheet]) -> str:
+def write_markdown(sheets: Iterable[Sheet]) -> str:
     """Tables in GitHub's Markdown."""
     parts = []
     for sheet in sheets:
@@ -279,7 +281,7 @@ def _format_md_row(values: Iterable[str]) -> str:
     return "| " + " | ".join(_escape_md(value) for value in values) + " |"
 
 
-def latex(sheets: Iterable[Sheet]) -> str:
+def write_latex(sheets: Iterable[Sheet]) -> str:
     """Tables for LaTeX with the package `booktabs`."""
     parts = []
     for sheet in sheets:
@@ -311,7 +313,7 @@ def _format_tex_value(text: str) -> str:
     return f"${_escape_tex(text)}$" if number and " " not in text else _escape_tex(text)
 
 
-def html(sheets: Sequence[Sheet]) -> str:
+def write_html(sheets: Sequence[Sheet]) -> str:
     """Tables for a notebook: plain HTML without scripts, and every word escaped."""
     return "\n".join(map(_format_html, sheets))
 

@@ -46,12 +46,12 @@ def format_number(number: float | None, decimals: int = DECIMALS) -> str:
     return text.replace("0.", ".", 1) if short else text
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """A share in percent, to one decimal."""
     return _round_half_up(100 * share, 1)
 
 
-def signed_points(share: float) -> str:
+def format_points(share: float) -> str:
     """A difference of shares in percentage points, to two decimals, with its sign."""
     text = _round_half_up(abs(100 * share), 2)
     return text if not text.strip("0.-") else f"{'-' if share < 0 else '+'}{text}"
@@ -66,7 +66,7 @@ def _round_half_up(number: float, digits: int) -> str:
     return f"{math.floor(round(scaled, 4) + 0.5) / unit:.{digits}f}"
 
 
-def points_above(share: float) -> str:
+def format_points_above(share: float) -> str:
     """A bound on a share in percentage points, rounded up to two decimals."""
     # What is off by the last bits is not rounded up to the next.
     scaled = 1e4 * share - 1e-6

@@ -54,7 +54,7 @@ def parse_toml(content: bytes, name: str) -> tuple[str, dict[str, Any]]:
     """The text of a TOML document, and its data; MatrixError if it is wrong or too deep."""
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
-        if _longest_key(text) > _MOST_PARTS:
+        if _bound_key_length(text) > _MOST_PARTS:
             raise MatrixError(f"{name}: a key has more than {_MOST_PARTS} parts")
         data = tomllib.loads(text)
     except MatrixError:
@@ -85,7 +85,7 @@ def _show_place(content: bytes, error: ValueError) -> str:
     return f": {line.strip()[:80]}{hint}"
 
 
-def _longest_key(text: str) -> int:
+def _bound_key_length(text: str) -> int:
     """An upper bound on the number of parts of the longest dotted key."""
     if text.count(".") < _MOST_PARTS:
         return 0
@@ -107,13 +107,13 @@ def check_depth(data: Any, where: str) -> None:
     """Raise MatrixError if data are nested deeper than anything sensible, or contain themselves."""
     level: list[Any] = [data]
     for _ in range(DEEPEST):
-        level = [child for value in level for child in _children(value)]
+        level = [child for value in level for child in _list_children(value)]
         if not level:
             return
     raise MatrixError(f"{where}: is nested more than {DEEPEST} deep")
 
 
-def _children(value: Any) -> Iterable[Any]:
+def _list_children(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list | tuple) else ()

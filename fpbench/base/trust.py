@@ -39,7 +39,7 @@ def forbid_third_party() -> None:
     os.environ[NO_THIRD_PARTY] = "1"
 
 
-def third_party_allowed() -> bool:
+def allows_third_party() -> bool:
     """Whether plugins of other distributions may be loaded."""
     return os.environ.get(NO_THIRD_PARTY, "") in ("", "0")
 
@@ -57,7 +57,7 @@ def why_not_importable(module: str) -> str | None:
         return "it is part of Python itself"
     if module.rpartition(".")[2] == "__main__":
         return "it is a program"
-    if third_party_allowed():
+    if allows_third_party():
         if package in os.environ.get(IMPORTS, "").split(","):
             return None
         hint = f"; if you trust it: {IMPORTS}={package}"
@@ -65,16 +65,19 @@ def why_not_importable(module: str) -> str | None:
         hint = ""
     else:
         return "without third parties, only classes of scikit-learn may be named"
-    refusals = (_refusal(part, package, hint) for part in _imported_modules(module))
+    refusals = (_explain_refusal(part, package, hint) for part in _list_modules(module))
     return next(filter(None, refusals), None)
 
 
-def _refusal(part: _ImportedModule, package: str, hint: str) -> str | None:
+def _explain_refusal(part: _ImportedModule, package: str, hint: str) -> str | None:
     if not part.exists:
         return f"there is no module {part.name!r}; is it installed?"
     if part.runs_nothing:
         return None
-    if any(dist.includes(part) for dist in _accepted(_install_folders(), package == "sklearn")):
+    if any(
+        dist.includes(part)
+        for dist in _list_accepted(_list_install_folders(), package == "sklearn")
+    ):
         return None
     source = _SKLEARN if package == "sklearn" else f"{_SKLEARN}, what requires it, or a plugin"
     named = f"module {part.name!r} ({part.file or 'no file'})"
@@ -97,13 +100,13 @@ class PluginEntry(NamedTuple):
         return attrgetter(path)(import_module(module)) if path else import_module(module)
 
 
-def installed_entry_points(group: str) -> list[PluginEntry]:
+def list_entry_points(group: str) -> list[PluginEntry]:
     """Entry points of installed distributions, not of a folder beside the matrix.
 
     Read from the files themselves: to import `importlib.metadata` takes longer than all the rest.
     """
     points, names = [], set()
-    for folder in _install_folders():
+    for folder in _list_install_folders():
         for info in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
             if not info.endswith((".dist-info", ".egg-info")):
                 continue
@@ -148,7 +151,7 @@ class _ImportedModule:
     """File of the import finder that locates it."""
 
 
-def _imported_modules(module: str) -> Iterator[_ImportedModule]:
+def _list_modules(module: str) -> Iterator[_ImportedModule]:
     """The packages around a module, outermost first, then the module."""
     names = module.split(".")
     path: Iterable[str] | None = None
@@ -177,7 +180,7 @@ def _find(name: str, path: Iterable[str] | None) -> tuple[ModuleSpec | None, str
     return None, None
 
 
-def _install_folders() -> tuple[str, ...]:
+def _list_install_folders() -> tuple[str, ...]:
     """Folders of installed distributions: the import path without the current or script folder.
 
     Python puts the current folder, or that of a script, before all others. A matrix may lie there,
@@ -189,7 +192,7 @@ def _install_folders() -> tuple[str, ...]:
     site_packages = {
         os.path.realpath(p) for p in (*site.getsitepackages(), site.getusersitepackages())
     }
-    excluded = _script_folders() - site_packages
+    excluded = _list_script_folders() - site_packages
     folders = []
     for entry in sys.path:
         folder = os.path.realpath(entry) if entry not in ("", os.curdir) else None
@@ -200,7 +203,7 @@ def _install_folders() -> tuple[str, ...]:
     return tuple(folders)
 
 
-def _script_folders() -> set[str | None]:
+def _list_script_folders() -> set[str | None]:
     """The current folder, and the folder of the running script."""
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     try:
@@ -210,7 +213,7 @@ def _script_folders() -> set[str | None]:
     return {current, os.path.dirname(os.path.realpath(main)) if main else current} - {None}
 
 
-def _distributions(places: tuple[str, ...], name: str | None = None) -> Iterable[Distribution]:
+def _list_distributions(places: tuple[str, ...], name: str | None = None) -> Iterable[Distribution]:
     """All distributions, or those of a name."""
     from importlib import metadata
 
@@ -218,11 +221,11 @@ def _distributions(places: tuple[str, ...], name: str | None = None) -> Iterable
 
 
 @cache
-def _accepted(places: tuple[str, ...], sklearn_only: bool) -> list[_InstalledFiles]:
+def _list_accepted(places: tuple[str, ...], sklearn_only: bool) -> list[_InstalledFiles]:
     """Files of scikit-learn, of distributions that require it, and of plugins."""
     if sklearn_only:  # the most frequent case, and reading all others takes long
-        return [_InstalledFiles.of(dist) for dist in _distributions(places, _SKLEARN)]
-    return [_InstalledFiles.of(dist) for dist in _distributions(places) if _is_trusted(dist)]
+        return [_InstalledFiles.of(dist) for dist in _list_distributions(places, _SKLEARN)]
+    return [_InstalledFiles.of(dist) for dist in _list_distributions(places) if _is_trusted(dist)]
 
 
 def _is_trusted(dist: Distribution) -> bool:
@@ -253,14 +256,16 @@ class _InstalledFiles:
         names = {file.partition(os.sep)[0].partition(".")[0] for file in listed or ()}
         names |= set((dist.read_text("top_level.txt") or "").split())
         place = os.path.abspath(str(dist.locate_file("")))
-        source = _editable_source(dist)
+        source = _find_editable_source(dist)
         links = [file for file in listed or () if file.endswith(".pth")] if source else []
         return cls(
             packages=frozenset(names),
             places=tuple({place, os.path.realpath(place)}),
             files=None if listed is None else frozenset(map(os.path.normpath, listed)),
             source=source,
-            linked=tuple(folder for link in links for folder in _linked_folders(Path(place, link))),
+            linked=tuple(
+                folder for link in links for folder in _list_linked_folders(Path(place, link))
+            ),
         )
 
     def includes(self, part: _ImportedModule) -> bool:
@@ -294,7 +299,7 @@ def _is_module_file(file: str, module: str, folder: str) -> bool:
     return [*parents, *([] if stem == "__init__" else [stem])] == module.split(".")
 
 
-def _editable_source(dist: Distribution) -> str | None:
+def _find_editable_source(dist: Distribution) -> str | None:
     """The source folder of an editable install (PEP 610); None of any other."""
     import json
     from urllib.parse import unquote, urlparse
@@ -308,7 +313,7 @@ def _editable_source(dist: Distribution) -> str | None:
         return None
 
 
-def _linked_folders(link: Path) -> Iterator[str]:
+def _list_linked_folders(link: Path) -> Iterator[str]:
     """The folders that a .pth file puts on the import path."""
     try:
         lines = link.read_text().splitlines()

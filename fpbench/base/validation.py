@@ -26,11 +26,11 @@ def validate(
     first = wrong[0]
     if first["type"] == "missing":  # perhaps because its name is mistyped
         first = next((each for each in wrong if each["type"] == "extra_forbidden"), first)
-    key, tags = _key(first["loc"], data, missing=first["type"] == "missing")
+    key, tags = _find_key(first["loc"], data, missing=first["type"] == "missing")
     value, message, hint = first["input"], first["msg"].removeprefix("Value error, "), ""
     match first["type"]:
         case "extra_forbidden":
-            valid = suggest_name(key.rpartition(".")[2], _keys(model, key, tags, also))
+            valid = suggest_name(key.rpartition(".")[2], _list_keys(model, key, tags, also))
             raise MatrixError(f"{where}: unknown key {key!r}; {valid}")
         case "missing":
             if "label" in also and key.startswith("label_"):
@@ -39,12 +39,12 @@ def validate(
         case "union_tag_not_found":
             raise MatrixError(f'{where}: {key}: needs use = "NAME"')
         case "union_tag_invalid":
-            use, uses = first["ctx"]["tag"], _literals(first["ctx"]["expected_tags"])
+            use, uses = first["ctx"]["tag"], _split_literals(first["ctx"]["expected_tags"])
             raise MatrixError(f"{where}: {key}: unknown use {use!r}; {suggest_name(use, uses)}")
         case "model_attributes_type":
             message = "must be a table"
         case "literal_error" if isinstance(value, str):
-            hint = "; " + suggest_name(value, _literals(first["ctx"]["expected"]))
+            hint = "; " + suggest_name(value, _split_literals(first["ctx"]["expected"]))
     if isinstance(value, list) and first["type"].endswith("_type") and "[[" in where:
         # A table of a matrix takes several values of a parameter as a sweep.
         hint = f"; to try several: {key} = {{ sweep = {value} }}"
@@ -54,7 +54,7 @@ def validate(
     raise MatrixError(f"{place}: {message[:1].lower()}{message[1:]}{actual}{hint}")
 
 
-def _key(path: tuple[int | str, ...], data: Any, *, missing: bool) -> tuple[str, list[str]]:
+def _find_key(path: tuple[int | str, ...], data: Any, *, missing: bool) -> tuple[str, list[str]]:
     """The dotted key of an error location of pydantic, and the union members it names."""
     key, tags = [], []
     for part in path:
@@ -67,25 +67,27 @@ def _key(path: tuple[int | str, ...], data: Any, *, missing: bool) -> tuple[str,
     return ".".join([*key, tags.pop()] if missing else key), tags
 
 
-def _keys(model: type[BaseModel], key: str, tags: list[str], also: Iterable[str]) -> list[str]:
+def _list_keys(model: type[BaseModel], key: str, tags: list[str], also: Iterable[str]) -> list[str]:
     """The valid keys of the table that holds an unknown key."""
     outer, _, inner = key.partition(".")
     if not (inner and outer in model.model_fields):
         return [*model.model_fields, *also]
-    models = {m: m.model_fields.get("use") for m in _models(model.model_fields[outer].annotation)}
+    models = {
+        m: m.model_fields.get("use") for m in _list_models(model.model_fields[outer].annotation)
+    }
     chosen = [
         m for m, use in models.items() if use is None or {*get_args(use.annotation)} & {*tags}
     ]
     return [name for m in chosen for name in m.model_fields]
 
 
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+def _list_models(annotation: Any) -> Iterator[type[BaseModel]]:
     """The models in an annotation, at any depth."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
-        yield from _models(inner)
+        yield from _list_models(inner)
 
 
-def _literals(expected: str) -> list[str]:
+def _split_literals(expected: str) -> list[str]:
     return [name.strip(" '") for name in expected.replace(" or ", ", ").split(", ")]

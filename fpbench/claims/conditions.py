@@ -166,10 +166,10 @@ class RatesWithin(_Comparison):
         rates = [rate for rate in self.part.rates(counts) if rate is not None]
         low, high, least = min(rates), max(rates), 1 - self.tolerance
         if self.ratio:
-            ceiling = simplest_between(low / least, high)
+            ceiling = find_simplest_between(low / least, high)
             floor = least * ceiling
         else:
-            floor = simplest_between(low, high - self.tolerance)
+            floor = find_simplest_between(low, high - self.tolerance)
             ceiling = floor + self.tolerance
         every = range(self.part.groups)
         return [
@@ -245,10 +245,10 @@ class Gap(_Comparison):
         if self.ratio and not least:
             return [[self.part.rate_at_most(self.low, Fraction(0))]]
         if self.ratio:
-            above = simplest_between(high, low / least)
+            above = find_simplest_between(high, low / least)
             below = least * above
         else:
-            below = simplest_between(high - self.tolerance, low)
+            below = find_simplest_between(high - self.tolerance, low)
             above = below + self.tolerance
         return [[self.part.rate_at_most(self.low, below)],
                 [self.part.rate_at_least(self.high, above)]]  # fmt: skip
@@ -275,7 +275,7 @@ class AnyOf(Condition):
         return [list(option) for option in self.options]
 
 
-def simplest_between(low: Fraction, high: Fraction) -> Fraction:
+def find_simplest_between(low: Fraction, high: Fraction) -> Fraction:
     """A fraction of small denominator strictly between two, near their middle."""
     middle, spread = (low + high) / 2, (high - low) / 4
     size = 1

@@ -15,7 +15,12 @@ from scipy.special import xlogy
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import to_floats
 from fpbench.base.errors import InputError
-from fpbench.claims.information import count_nats, count_ways, limit_integer_nats, share_variances
+from fpbench.claims.information import (
+    compute_share_variances,
+    count_nats,
+    count_ways,
+    limit_integer_nats,
+)
 from fpbench.claims.set_counts import Facts, Floats, Mask
 
 Numbers = NDArray[np.intp]
@@ -157,7 +162,7 @@ class _Part(NamedTuple):
 def _split_groups(chances: Floats | None, people: int, k: int) -> list[_Part]:
     """Coordinates whose information adds up to at least that of the groups together."""
     if chances is None:
-        factors = tuple(share_variances(k).tolist())
+        factors = tuple(compute_share_variances(k).tolist())
         return [_Part(np.ones(people), factors, 1 / k, k - 1, 0.25)]
     if k == 2:
         return [_Part(chances[:, 0] * chances[:, 1], (1.0,), 2.0, 1, 1.0)]

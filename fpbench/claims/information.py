@@ -47,8 +47,8 @@ def limit_count_nats(sizes: Iterable[int], groups: int = 2) -> float:
     -----
     The numbers of all groups but the last are whole numbers. Given those of the groups before it,
     the best linear prediction of a group's has a mean squared error that is largest where everybody
-    is in each group with the same chance: n times `share_variances`. Nor is the entropy more than
-    the logarithm of the number of ways to share n people among K groups.
+    is in each group with the same chance: n times `compute_share_variances`. Nor is the entropy
+    more than the logarithm of the number of ways to share n people among K groups.
     """
     cells = np.array(list(sizes), dtype=np.float64)
     if groups < 2 or (cells < 0).any():
@@ -58,7 +58,7 @@ def limit_count_nats(sizes: Iterable[int], groups: int = 2) -> float:
 
 def count_nats(sizes: NDArray[Any], groups: int) -> NDArray[np.float64]:
     """`limit_count_nats` of each cell."""
-    variances = np.multiply.outer(sizes, share_variances(groups))
+    variances = np.multiply.outer(sizes, compute_share_variances(groups))
     nats = limit_integer_nats(variances).sum(axis=-1)
     return np.asarray(np.minimum(nats, count_ways(sizes, groups)))
 
@@ -70,7 +70,7 @@ def count_ways(sizes: NDArray[Any], groups: int) -> NDArray[np.float64]:
     return np.asarray(gammaln(sizes + groups) - gammaln(groups) - gammaln(sizes + 1))
 
 
-def share_variances(groups: int) -> NDArray[np.float64]:
+def compute_share_variances(groups: int) -> NDArray[np.float64]:
     """(K - 1,) variance of membership in each group but the last, given the groups before it.
 
     Of one person with the same chance 1 / K for each; "given" by the best linear prediction.

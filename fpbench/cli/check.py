@@ -37,8 +37,8 @@ def check(
             continue
         if last != str(one.case):
             last = str(one.case)
-            console.heading(f"{last}  ({one.case.entry.source})")
-        console.listing([(verdict.line(one.law.words),)])
+            console.show_heading(f"{last}  ({one.case.entry.source})")
+        console.show_listing([(verdict.line(one.law.words),)])
     typer.echo(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
     if counts[Outcome.BROKEN]:
         raise typer.Exit(1)
@@ -64,7 +64,7 @@ def new(
 
     folder = write_package(kind, name, directory)
     typer.echo(f"package: {folder}")
-    console.listing(
+    console.show_listing(
         [
             (f"pip install -e {folder}", "# make it known to fpbench"),
             (f"fpbench check {folder}", "# the laws of its kind"),

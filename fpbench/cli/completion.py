@@ -183,7 +183,7 @@ def complete_setting(context: Context, incomplete: str) -> list[str]:
 def _read_keys(context: Context) -> Mapping[str, Any]:
     """The keys of the matrix that was typed before, in its profile; none if none was typed."""
     from fpbench.base.toml_files import read_toml
-    from fpbench.matrix.studies import study_file
+    from fpbench.matrix.studies import find_study_file
 
     # After an option without its value, positional arguments cannot be distinguished yet.
     typed = [*context.args, context.params.get("matrix"), context.params.get("name")]
@@ -191,7 +191,7 @@ def _read_keys(context: Context) -> Mapping[str, Any]:
     if name is None:
         return {}
     study = context.info_name == "reproduce"
-    file = study_file(name) if study and not name.endswith(".toml") else Path(name)
+    file = find_study_file(name) if study and not name.endswith(".toml") else Path(name)
     data = read_toml(file)[1]
     profiles = data.get("profile")
     chosen = context.params.get("profile") or ("quick" if study else None)

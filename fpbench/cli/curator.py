@@ -62,9 +62,9 @@ def serve(
     Every query is logged on standard output, one line of JSON without data.
     """
     from fpbench.base.errors import InputError
-    from fpbench.privacy.curator.web import listen, make_server, unavailable
+    from fpbench.privacy.curator.web import explain_unavailable, listen, make_server
 
-    if (why := unavailable()) is not None:
+    if (why := explain_unavailable()) is not None:
         raise InputError(f"fpbench curator serve is unavailable: it {why}")
     if keyfile is not None and certfile is None:
         raise InputError("--keyfile needs --certfile, the certificate of this key")
@@ -77,7 +77,7 @@ def serve(
         place = f"http{'s' if certfile else ''}://{url_host}:{door.getsockname()[1]}"
         _warn_of(host, certfile, token_file, allow_simulation)
         _log_lines()
-        console.listing([(f"curator of {about} at {place}",)], indent=0)
+        console.show_listing([(f"curator of {about} at {place}",)], indent=0)
         server.run(sockets=[door])
 
 
@@ -121,14 +121,14 @@ def _open_curator(
 
 
 def _warn_of(host: str, certfile: Path | None, token_file: Path, allow_simulation: bool) -> None:
-    from fpbench.privacy.curator.files import others_may_read
+    from fpbench.privacy.curator.files import is_readable_by_others
 
     warnings = []
     if certfile is None and host not in ("127.0.0.1", "localhost", "::1"):
         warnings.append(
             "without --certfile, anybody on the network path can read the token and the answers"
         )
-    if others_may_read(token_file):
+    if is_readable_by_others(token_file):
         warnings.append(f"other users of this machine may read {token_file}: chmod 600 it")
     if allow_simulation:
         warnings.append("simulated noise protects nobody: --allow-simulation is for trials")
@@ -142,7 +142,7 @@ def _log_lines() -> None:
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             try:
-                console.listing([(record.getMessage(),)], indent=0)
+                console.show_listing([(record.getMessage(),)], indent=0)
             except (OSError, ValueError):  # output closed; the ledger has what was spent
                 self.handleError(record)
 

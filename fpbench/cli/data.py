@@ -43,7 +43,7 @@ def fetch(
     from fpbench.cli.screen import data_sets as data_listings
     from fpbench.components.catalog import discover
 
-    data_listings.fetch(discover(), names, data_listings.parsed(settings or []))
+    data_listings.fetch(discover(), names, data_listings.parse_parameters(settings or []))
 
 
 @app.command(cls=Command)

@@ -23,7 +23,7 @@ STANDARD = Path("-")
 """The value of an output option that means standard output."""
 
 
-def _file(output: Path | None) -> Path | None:
+def _check_output_file(output: Path | None) -> Path | None:
     return None if output is None or output == STANDARD else check_output(output)
 
 
@@ -33,7 +33,10 @@ RunDirectory = Annotated[Path, typer.Argument(help="Run directory.", metavar="RU
 Output = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", callback=_file, help="File; standard output if not given, or if -."
+        "--output",
+        "-o",
+        callback=_check_output_file,
+        help="File; standard output if not given, or if -.",
     ),
 ]
 """The option of every command that writes text to standard output by default."""

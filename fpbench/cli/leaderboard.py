@@ -200,12 +200,12 @@ def _find_column(boards: "Sequence[Leaderboard]", text: str) -> str:
 def _format_boards(
     boards: "Sequence[Leaderboard]", form: Form, measures: Sequence[str], top: int | None
 ) -> str:
-    from fpbench.results.leaderboard import sheet
-    from fpbench.results.other_sheets import data
+    from fpbench.results.leaderboard import make_sheet
+    from fpbench.results.other_sheets import to_data
 
     if form is Form.JSON:
-        return _format_json([data(replace(each, lines=each.lines[:top])) for each in boards])
-    return _format_sheets([sheet(board, measures, top) for board in boards], form)
+        return _format_json([to_data(replace(each, lines=each.lines[:top])) for each in boards])
+    return _format_sheets([make_sheet(board, measures, top) for board in boards], form)
 
 
 def _format_json(data: object) -> str:
@@ -216,7 +216,9 @@ def _format_json(data: object) -> str:
 def _format_sheets(sheets: "Sequence[Sheet]", form: Form) -> str:
     from fpbench.base import sheet as writing
 
-    write = {Form.LATEX: writing.latex, Form.HTML: writing.html}.get(form, writing.markdown)
+    write = {Form.LATEX: writing.write_latex, Form.HTML: writing.write_html}.get(
+        form, writing.write_markdown
+    )
     return write(sheets)
 
 
@@ -240,7 +242,7 @@ def _show_or_write(sheets: "Sequence[Sheet]", form: Form, output: Path | None) -
 def _show_fronts(
     snapshot: "Snapshot", where: Sequence[str], form: Form, output: Path | None, most: int | None
 ) -> None:
-    from fpbench.results.pareto import as_data, front_sheet
+    from fpbench.results.pareto import as_data, make_front_sheet
 
     fronts = snapshot.pareto(where)
     if not fronts:
@@ -250,7 +252,7 @@ def _show_fronts(
     if form is Form.JSON:
         _write(_format_json(as_data(fronts)), output)
         return
-    _show_or_write([front_sheet(front, most) for front in fronts], form, output)
+    _show_or_write([make_front_sheet(front, most) for front in fronts], form, output)
 
 
 def compare(

@@ -96,14 +96,14 @@ def main() -> None:
     try:
         (app if COMPLETE in os.environ else _take_command(sys.argv[1:]))(complete_var=COMPLETE)
     except FpbenchError as error:
-        console.error(str(error))
+        console.show_error(str(error))
         sys.exit(1 if isinstance(error, RunLostError) else 2)
     except BrokenPipeError:  # the reader, `head` for instance, has closed its end
         sys.stderr.close()
         sys.exit(141)
     except OSError as error:  # a file that cannot be read or written, anywhere
         where = f"{error.filename}: " if error.filename else ""
-        console.error(f"{where}{error.strerror or error}")
+        console.show_error(f"{where}{error.strerror or error}")
         sys.exit(2)
 
 
@@ -124,7 +124,7 @@ def _take_command(words: Sequence[str]) -> typer.Typer:
     return part
 
 
-def _version(show: bool) -> None:
+def _show_version(show: bool) -> None:
     if show:
         from fpbench import __version__
 
@@ -135,7 +135,8 @@ def _version(show: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
     quiet: Annotated[
         bool,
@@ -203,7 +204,7 @@ def run(
             "--max-cells": max_cells if max_cells != MAX_CELLS else None,
             "--strict": strict, "--json": record, "--allow-mismatch": allow_mismatch,
             "--no-third-party": no_third_party}  # fmt: skip
-    with _resumable("run", str(matrix), options) as stop, console.RunProgress() as progress:
+    with _catch_interrupt("run", str(matrix), options) as stop, console.RunProgress() as progress:
         result = api.run(
             matrix, profile=profile, seeds=seeds, out=out, jobs=jobs, engine=engine,
             scheduler=scheduler, connect_timeout=connect_timeout, allow_mismatch=allow_mismatch,
@@ -221,12 +222,14 @@ def run(
 
 
 @contextmanager
-def _resumable(command: str, name: str, options: Mapping[str, object]) -> Iterator["StopRequest"]:
+def _catch_interrupt(
+    command: str, name: str, options: Mapping[str, object]
+) -> Iterator["StopRequest"]:
     """A flag that Ctrl-C sets; an interrupted command exits with the command that resumes it."""
     from fpbench.cli.signals import handle_signals
 
     try:
-        with handle_signals(console.stopping) as stop:
+        with handle_signals(console.show_stopping) as stop:
             yield stop
     except KeyboardInterrupt:
         words = [
@@ -237,7 +240,7 @@ def _resumable(command: str, name: str, options: Mapping[str, object]) -> Iterat
             for word in ([option] if one is True else [option, str(one)])
         ]
         again = shlex.join(["fpbench", command, name, *words])
-        console.error(f"interrupted; finished cells are kept, and this continues: {again}")
+        console.show_error(f"interrupted; finished cells are kept, and this continues: {again}")
         sys.exit(130)
 
 
@@ -260,10 +263,10 @@ def _end(
         console.show_text(f"run directory: {run.path}")
     failed = [cell for cell in run.finished if cell.status is Status.FAILED]
     if failed:
-        console.error(f"{len(failed)} of {len(run.finished)} cells failed")
+        console.show_error(f"{len(failed)} of {len(run.finished)} cells failed")
         raise typer.Exit(2 if any(cell.bad_input for cell in failed) else 1)
     if strictly and strictly.deviates:
-        console.error("--strict: measured numbers deviate from what the matrix states")
+        console.show_error("--strict: measured numbers deviate from what the matrix states")
         raise typer.Exit(1)
 
 
@@ -323,7 +326,7 @@ def reproduce(
     from fpbench.cli.screen import results as boards
 
     if name is None:
-        console.listing(reproduce.known().items())
+        console.show_listing(reproduce.list_studies().items())
         return
     check_file(record)
     matrix = reproduce.find(name, profile, seeds, max_cells, settings or ())
@@ -331,7 +334,7 @@ def reproduce(
             "--jobs": jobs if jobs > 1 else None, "--strict": strict, "--long": long,
             "--json": record, "--no-third-party": no_third_party,
             "--max-cells": max_cells if max_cells != MAX_CELLS else None}  # fmt: skip
-    with _resumable("reproduce", name, options) as stop, console.RunProgress() as progress:
+    with _catch_interrupt("reproduce", name, options) as stop, console.RunProgress() as progress:
         result = reproduce.reproduce(
             matrix, out=out, jobs=jobs, on_plan=progress.planned, on_cell=progress.finished,
             stop=stop,
@@ -516,6 +519,6 @@ def _check_signature(folder: Path, signers: Path) -> None:
         if changes := find_changes(folder, checksums):
             raise StoreError(f"{folder}: is not as {signer} signed it: {changes}")
     except StoreError as error:
-        console.error(str(error))
+        console.show_error(str(error))
         raise typer.Exit(1) from None
     console.show_text(f"signed by {signer}: all files are as they were signed")

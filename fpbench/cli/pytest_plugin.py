@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def _enabled(config: pytest.Config) -> bool:
+def _is_enabled(config: pytest.Config) -> bool:
     return bool(config.getoption("fpbench") or config.getoption("fpbench_target"))
 
 
@@ -88,14 +88,14 @@ def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Add the laws to the tests, before any are deselected."""
-    if _enabled(config):
+    if _is_enabled(config):
         laws = Laws.from_parent(session, name="fpbench", nodeid="fpbench")
         items += laws.collect()
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print one line for each law."""
-    if not _enabled(config):
+    if not _is_enabled(config):
         return
     lines = [
         value

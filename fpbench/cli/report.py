@@ -66,7 +66,7 @@ def figure(
     loaded_run = Run(run)
     if name is None:
         available = list_figures(loaded_run, by, where or ())
-        console.listing(available.items() or [(NO_FIGURE,)], indent=0)
+        console.show_listing(available.items() or [(NO_FIGURE,)], indent=0)
     elif output == STANDARD:
         if sys.stdout.isatty():
             raise InputError("PDF is binary: name a file with --output")

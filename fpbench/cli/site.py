@@ -47,7 +47,7 @@ def new_submission(
     target = out or run.absolute().with_name(f"{run.absolute().name}-submission")
     folder = make_submission(run, target)
     console.show_text(f"submission: {folder}")
-    console.listing(
+    console.show_listing(
         [
             (f"fpbench submit check {folder}", "# what a leaderboard checks"),
             (f"fpbench sign {folder} --key ~/.ssh/id_ed25519", "# say that it is yours"),

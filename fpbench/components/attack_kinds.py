@@ -24,9 +24,9 @@ from fpbench.claims.rates import FORMS, RateConstraint
 from fpbench.components.measures import Measure
 from fpbench.components.protocols import Classifier, Context
 from fpbench.components.records import Claim, Correction, Guess, Problem, View, Weighing
-from fpbench.components.sights import explain_lack, from_model
+from fpbench.components.sights import explain_lack, keep_model_sights
 from fpbench.data.attributes import explain_no_guarantee
-from fpbench.data.data_files import check_leave, sha256
+from fpbench.data.data_files import check_leave, compute_sha256
 from fpbench.data.sample import Codes, Sample
 from fpbench.data.table import DatasetFacts, Table
 
@@ -126,7 +126,7 @@ class Dataset(Component):
         """Make its `load` refuse in an adversary's process; a generated table needs no file."""
         super().__init_subclass__(**options)
         if "load" in vars(cls):
-            cls.load = _with_leave(cls.load)  # type: ignore[method-assign]
+            cls.load = _require_leave(cls.load)  # type: ignore[method-assign]
 
     @property
     def files(self) -> tuple[DataFile, ...]:
@@ -173,7 +173,7 @@ class Dataset(Component):
 
     def checksums(self, home: DataHome) -> dict[str, Callable[[], str]]:
         """Functions that compute the checksum of each file that it reads, by name."""
-        return {file.name: partial(sha256, home.find(file)) for file in self.files}
+        return {file.name: partial(compute_sha256, home.find(file)) for file in self.files}
 
     def unlike(self, home: DataHome, sums: Mapping[str, str]) -> list[str]:
         """Warnings about files that are not the known originals, from their checksums by name."""
@@ -210,7 +210,7 @@ class Dataset(Component):
         """
 
 
-def _with_leave(load: Callable[..., Table]) -> Callable[..., Table]:
+def _require_leave(load: Callable[..., Table]) -> Callable[..., Table]:
     @wraps(load)
     def checked(*arguments: Any, **options: Any) -> Table:
         check_leave()
@@ -374,7 +374,7 @@ class Adversary(Component):
     @property
     def sees_without_model(self) -> frozenset[str]:
         """What it sees that does not come from the trained model."""
-        return self.sees - frozenset(from_model(self.sees))
+        return self.sees - frozenset(keep_model_sights(self.sees))
 
     @property
     def tunes_once(self) -> bool:

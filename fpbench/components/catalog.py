@@ -24,12 +24,12 @@ from fpbench.base.errors import (
     find_near_name,
     suggest_name,
 )
-from fpbench.base.public_names import moved_to
+from fpbench.base.public_names import find_moved
 from fpbench.base.trust import (
     PluginEntry,
-    installed_entry_points,
+    allows_third_party,
+    list_entry_points,
     normalize_name,
-    third_party_allowed,
 )
 from fpbench.components.hooks import HOOKS, Lazy, Registered
 from fpbench.components.names import KINDS
@@ -239,11 +239,11 @@ def discover() -> Catalog:
 
     If third parties are forbidden (`fpbench.base.trust`), their code is not even imported.
     """
-    return _register_all((point, _source(point)) for point in installed_entry_points(GROUP))
+    return _register_all((point, _find_source(point)) for point in list_entry_points(GROUP))
 
 
 def _register_all(points: Iterable[tuple[PluginEntry, Source]]) -> Catalog:
-    catalog, everyone = Catalog(), third_party_allowed()
+    catalog, everyone = Catalog(), allows_third_party()
     manager = pluggy.PluginManager("fpbench")
     manager.add_hookspecs(HOOKS)
     for point, source in sorted(points, key=lambda p: (p[0].name, p[0].value)):
@@ -269,8 +269,8 @@ def discover_in(path: Path) -> tuple[Catalog, Source]:
     modules = {value.partition(":")[0] for value in values.values()}
     installed = [
         (point, own_source)
-        for point in installed_entry_points(GROUP)
-        if normalize_name((own_source := _source(point)).distribution)
+        for point in list_entry_points(GROUP)
+        if normalize_name((own_source := _find_source(point)).distribution)
         != normalize_name(source.distribution)
         and point.value.partition(":")[0] not in modules
     ]
@@ -307,7 +307,7 @@ def _read_plugins(path: Path) -> tuple[Source, Path, dict[str, str]]:
     return Source(path.stem, ""), path.parent, {path.stem: path.stem}
 
 
-def _source(point: PluginEntry) -> Source:
+def _find_source(point: PluginEntry) -> Source:
     return Source(point.distribution or point.value, point.version)
 
 
@@ -326,7 +326,9 @@ def _register(
             manager.unregister(name=name)
         import traceback
 
-        catalog.broken.append(Broken(point.name, source, _why(error), traceback.format_exc()))
+        catalog.broken.append(
+            Broken(point.name, source, _explain_failure(error), traceback.format_exc())
+        )
         return
     for entry in entries:
         _add_entry(catalog, entry)
@@ -339,14 +341,14 @@ _NEWER_API = (
 )
 
 
-def _why(error: BaseException) -> str:
+def _explain_failure(error: BaseException) -> str:
     """Why a plugin could not be registered, in one line."""
     from fpbench import __version__
 
     message = str(error)
     for pattern in _NEWER_API:
         if match := pattern.search(message):
-            if (room := match.groupdict().get("room")) and (place := moved_to(match["what"])):
+            if (room := match.groupdict().get("room")) and (place := find_moved(match["what"])):
                 return f"{room}.{match['what']} is {place} now: an older fpbench had it there"
             return (
                 f"{match['what']}: fpbench {__version__} has no such thing; is the plugin for a "

@@ -246,7 +246,7 @@ class Glossary:
         if name not in self._known:
             patterns = (one for one in self._declared.values() if "*" in one.name)
             pattern = next((one for one in patterns if fnmatchcase(name, one.name)), None)
-            self._known[name] = replace(pattern or _undeclared(name), name=name, heading="")
+            self._known[name] = replace(pattern or _make_undeclared(name), name=name, heading="")
         return self._known[name]
 
     def heading(self, name: str) -> str:
@@ -301,7 +301,7 @@ class Glossary:
         return f"valid: {', '.join(main)}{more if len(among) > len(main) else ''}"
 
 
-def _undeclared(name: str) -> Measure:
+def _make_undeclared(name: str) -> Measure:
     """The measure of a name that no component declares, mostly from an earlier version."""
     if name.endswith("_seconds"):
         return Measure(name, better=LESS, unit="s", column="asked")
@@ -312,7 +312,7 @@ def _measure_from(figure: Any = None, **texts: Any) -> Measure:
     return Measure(**texts, figure=MeasureFigure(**figure) if isinstance(figure, dict) else figure)
 
 
-def measures_from(data: Any) -> list[Measure]:
+def read_measures(data: Any) -> list[Measure]:
     """Measures from the data of `Measure.as_data`; ValueError for any other data."""
     try:
         measures = [_measure_from(**one) for one in data]

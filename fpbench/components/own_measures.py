@@ -365,7 +365,7 @@ _MEANS = {fold_name(text): one.name for one in OWN for text in (one.heading, one
 """Names and headings that no component may declare, by how they look, and their measures."""
 
 
-def reserved_like(read: str) -> str | None:
+def find_reserved_like(read: str) -> str | None:
     """The reserved name that a folded name equals or resembles; None if there is none.
 
     Digits, and letters without a known Latin lookalike, may stand for any letter if most letters of
@@ -405,7 +405,7 @@ def why_not_declarable(measures: object) -> str | None:
     return None
 
 
-def misplaced(names: Iterable[str], audit: bool) -> list[str]:
+def list_misplaced(names: Iterable[str], audit: bool) -> list[str]:
     """Names of fpbench, or lookalikes of them, that rows of an attack or an audit cannot have."""
     here = IN_AUDITS if audit else IN_ATTACKS
-    return [name for name in names if name not in here and reserved_like(fold_name(name))]
+    return [name for name in names if name not in here and find_reserved_like(fold_name(name))]

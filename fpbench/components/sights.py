@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 
-class Source(Protocol):
+class SightSource(Protocol):
     """What the table asks of a learner: `fpbench.Learner` says what each means."""
 
     @property
@@ -38,18 +38,18 @@ class Source(Protocol):
         """The learner without its fairness."""
 
 
-def _never(learner: Source) -> None:
+def _lack_nothing(learner: SightSource) -> None:
     return None
 
 
-def _lack_scores(learner: Source) -> str | None:
+def _lack_scores(learner: SightSource) -> str | None:
     if not learner.gives_scores:
         return f"sees scores, and learner {learner.name!r} gives none"
     why = learner.explain_no_scores()
     return None if why is None else f"sees scores, and of learner {learner.name!r} {why}"
 
 
-def _lack_query(learner: Source) -> str | None:
+def _lack_query(learner: SightSource) -> str | None:
     if learner.predicts_with_sensitive:
         return None
     return (
@@ -58,13 +58,13 @@ def _lack_query(learner: Source) -> str | None:
     )
 
 
-def _lack_twin(learner: Source) -> str | None:
+def _lack_twin(learner: SightSource) -> str | None:
     if learner.twin() is not None:
         return None
     return f"compares a fair model with its unfair twin, and learner {learner.name!r} has none"
 
 
-def _lack_structure(learner: Source) -> str | None:
+def _lack_structure(learner: SightSource) -> str | None:
     if learner.gives_trees and learner.predicts_with_sensitive:
         return None
     return (
@@ -86,7 +86,7 @@ class Sight:
     """Kinds of components that may declare it. Disclosures do so to show it to everybody."""
     of_model: bool = False
     """Whether it comes from the trained model, and is no column of the data."""
-    lack: Callable[[Source], str | None] = field(default=_never, repr=False)
+    lack: Callable[[SightSource], str | None] = field(default=_lack_nothing, repr=False)
     """Why models of a learner cannot give it, as the end of a sentence that begins with the
     component that wants to see it; None if they can."""
 
@@ -136,17 +136,17 @@ groups; of the attack set the same, and the groups. What disclosures show reache
 facts."""
 
 
-def sights_of(kind: str) -> frozenset[str]:
+def list_sights(kind: str) -> frozenset[str]:
     """Names of what components of a kind may declare."""
     return frozenset(name for name, sight in SIGHTS.items() if kind in sight.kinds)
 
 
-def from_model(sights: Collection[str]) -> tuple[str, ...]:
+def keep_model_sights(sights: Collection[str]) -> tuple[str, ...]:
     """Those of some sights that come from the trained model, in the order of the table."""
     return tuple(name for name, sight in SIGHTS.items() if name in sights and sight.of_model)
 
 
-def explain_lack(component: str, sights: Collection[str], learner: Source) -> str | None:
+def explain_lack(component: str, sights: Collection[str], learner: SightSource) -> str | None:
     """Why models of a learner cannot give all that a component sees; None if they can.
 
     `sights`: what is seen, or shown to others.

@@ -14,7 +14,7 @@ from types import MappingProxyType, ModuleType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from fpbench.base.errors import MatrixError
-from fpbench.base.public_names import public_names
+from fpbench.base.public_names import list_public_names
 from fpbench.base.validation import validate
 from fpbench.components.attack_kinds import Component
 from fpbench.components.bases import BASES
@@ -64,7 +64,7 @@ def specify(
     values = dict(parameters)
     components = {name: component for name, (component, _) in slots.items()}
     specs = {name: spec for name, (_, spec) in slots.items()}
-    for name, slot_kind in slot_kinds(cls).items():
+    for name, slot_kind in find_slot_kinds(cls).items():
         value = values.pop(name, None)
         if isinstance(value, dict) and isinstance(value.get("use"), str):
             inner = {key: v for key, v in value.items() if key != "use"}
@@ -87,13 +87,13 @@ def specify(
 
 def describe_component(component: Component) -> Spec:
     """The spec of a component that code has built."""
-    slots = {name: getattr(component, name) for name in slot_kinds(type(component))}
+    slots = {name: getattr(component, name) for name in find_slot_kinds(type(component))}
     filled = {name: inner for name, inner in slots.items() if inner is not None}
     return _describe(component, {name: describe_component(inner) for name, inner in filled.items()})
 
 
 def _describe(component: Component, specs: dict[str, Spec]) -> Spec:
-    slotted = set(slot_kinds(type(component)))
+    slotted = set(find_slot_kinds(type(component)))
     dumped = component.model_dump(mode="json", exclude=slotted)
     chosen = component.model_dump(mode="json", exclude=slotted, exclude_defaults=True)
     return Spec(component.kind, component.name, dumped, specs, chosen)
@@ -106,7 +106,7 @@ def build_component(spec: Spec, catalog: Catalog) -> Component:
 
 
 @cache
-def slot_kinds(cls: type[Component]) -> dict[str, str]:
+def find_slot_kinds(cls: type[Component]) -> dict[str, str]:
     """Kinds of the fields of a component that hold other components, by field."""
     kinds = {}
     for name, info in cls.model_fields.items():
@@ -152,14 +152,14 @@ _NOT_HASHED = {"abc", "builtins", "pydantic", "typing"}
 @cache
 def _hash_module(name: str, module: ModuleType | None) -> tuple[str, list[str]]:
     """Hash of the code of a module without prose, and the modules that count as part of it."""
-    file = _source(name, module)
+    file = _find_source(name, module)
     nodes = _parse_code(file)
     digest = hashlib.sha256(ast.dump(nodes[0]).encode()).hexdigest()
     package = name if file and file.name == "__init__.py" else name.rpartition(".")[0]
     return digest, _list_imports(nodes, package)
 
 
-def _source(name: str, module: ModuleType | None) -> Path | None:
+def _find_source(name: str, module: ModuleType | None) -> Path | None:
     """The file of a module; of one that was not imported yet, where its package would have it.
 
     So a key does not depend on what a process has imported, and nothing is imported for it.
@@ -222,28 +222,28 @@ def _list_imports(nodes: list[ast.AST], package: str) -> list[str]:
                       for a, t in zip(node.names, tops, strict=True)}  # fmt: skip
     for node in nodes:
         if isinstance(node, ast.Attribute):
-            first, *rest = _dotted(node)
+            first, *rest = _split_dotted(node)
             if first in bound:
                 names.append(".".join([bound[first], *rest]))
-    modules = (_module(name) for name in names if name.partition(".")[0] in ours)
+    modules = (_find_module(name) for name in names if name.partition(".")[0] in ours)
     return [module for module in modules if module]
 
 
-def _dotted(node: ast.expr) -> list[str]:
+def _split_dotted(node: ast.expr) -> list[str]:
     """Names in `a.b.c`; the first is empty if what has the attributes is no name."""
     if isinstance(node, ast.Attribute):
-        return [*_dotted(node.value), node.attr]
+        return [*_split_dotted(node.value), node.attr]
     return [node.id if isinstance(node, ast.Name) else ""]
 
 
-def _module(name: str) -> str | None:
+def _find_module(name: str) -> str | None:
     """The module that a dotted name leads to; for a public name, that which it is defined in.
 
     None for a package of public names: it has no code of its own, and says where they are.
     """
     current, *rest = name.split(".")
     for part in rest:
-        current = public_names(current).get(part, f"{current}.{part}")
-    while "." in current and not _source(current, sys.modules.get(current)):
+        current = list_public_names(current).get(part, f"{current}.{part}")
+    while "." in current and not _find_source(current, sys.modules.get(current)):
         current = current.rpartition(".")[0]
-    return None if public_names(current) else current
+    return None if list_public_names(current) else current

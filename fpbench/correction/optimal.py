@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from fpbench.claims.conditions import simplest_between
+from fpbench.claims.conditions import find_simplest_between
 from fpbench.claims.constraints import LinearConstraint
 from fpbench.claims.rates import RateConstraint
 from fpbench.components.attack_kinds import Corrector
@@ -143,4 +143,4 @@ def find_smallest_tolerance(
             return None
         if (high - low) * high.denominator * len(problem.guess) ** 2 <= 1:
             return tolerating(high), high
-        tried = simplest_between(low, high)
+        tried = find_simplest_between(low, high)

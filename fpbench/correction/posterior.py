@@ -75,7 +75,7 @@ _LAST_DIGITS = 1e-12
 
 
 @dataclass(frozen=True)
-class Posterior:
+class PosteriorBeliefs:
     """Beliefs before and after a claim."""
 
     probabilities: _Floats | None
@@ -97,7 +97,7 @@ class Posterior:
 
 
 @check_arguments
-def compute_posterior(beliefs: ArrayLike, problem: Problem) -> Posterior:
+def compute_posterior(beliefs: ArrayLike, problem: Problem) -> PosteriorBeliefs:
     """Beliefs given all that is known in a problem.
 
     Parameters
@@ -158,7 +158,7 @@ def compute_posterior(beliefs: ArrayLike, problem: Problem) -> Posterior:
     return _report(prior, answer, "maximum-entropy")
 
 
-def _condition_on_facts(prior: _Floats, counted: CountedProblem) -> Posterior:
+def _condition_on_facts(prior: _Floats, counted: CountedProblem) -> PosteriorBeliefs:
     """Beliefs given facts and all other constraints."""
     problem = counted.problem
     possible = find_possible(problem) if problem.possible is None else problem.possible
@@ -185,18 +185,18 @@ def _condition_on_facts(prior: _Floats, counted: CountedProblem) -> Posterior:
     return _report(prior, answer, "maximum-entropy")
 
 
-def _report(prior: _Floats, answer: Conditioned, method: Method) -> Posterior:
+def _report(prior: _Floats, answer: Conditioned, method: Method) -> PosteriorBeliefs:
     before = float(prior.max(axis=1).mean())
     if answer.probabilities is None:
         bits = math.nan if math.isnan(answer.log_probability) else math.inf
-        return Posterior(None, bits, before, None, method, 0.0)
+        return PosteriorBeliefs(None, bits, before, None, method, 0.0)
     bits = -answer.log_probability / math.log(2)
     bits = bits if math.isnan(bits) else max(0.0, bits)
     # Sums in floating point may move certain people by a last digit.
     certain = ((prior == 1) & (answer.probabilities > 1 - _LAST_DIGITS)).any(axis=1)
     probabilities = np.where(certain[:, None], prior, answer.probabilities)
     after = float(probabilities.max(axis=1).mean())
-    return Posterior(probabilities, bits, before, after, method, answer.error)
+    return PosteriorBeliefs(probabilities, bits, before, after, method, answer.error)
 
 
 def _condition_two_groups(prior: _Floats, counted: CountedProblem) -> Conditioned | None:

@@ -222,7 +222,7 @@ class DataHome:
 
 def _passes(path: Path, file: DataFile, check: Callable[[Path], object]) -> bool:
     """Whether a file is the known original, or passes a check."""
-    if file.sha256 and sha256(path) == file.sha256:
+    if file.sha256 and compute_sha256(path) == file.sha256:
         return True
     try:
         check(path)
@@ -232,7 +232,7 @@ def _passes(path: Path, file: DataFile, check: Callable[[Path], object]) -> bool
 
 
 def _verify(path: Path, file: DataFile) -> None:
-    if file.sha256 and (actual := sha256(path)) != file.sha256:
+    if file.sha256 and (actual := compute_sha256(path)) != file.sha256:
         raise DataError(f"it is not the known original: its sha256 is {actual}, not {file.sha256}")
 
 
@@ -252,7 +252,7 @@ def _download(file: DataFile, check: Callable[[bytes], bytes]) -> bytes:
         raise DataError("no download address is known")
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            return check(_member(_get(file.url), file))
+            return check(_find_member(_get(file.url), file))
         except (OSError, DataError) as error:  # of requests, and of the check
             if attempt == _ATTEMPTS or not _may_pass(error):
                 raise
@@ -288,7 +288,7 @@ def _get(url: str) -> bytes:
     return content.getvalue()
 
 
-def _member(content: bytes, file: DataFile) -> bytes:
+def _find_member(content: bytes, file: DataFile) -> bytes:
     """The file in a downloaded archive, or the download itself."""
     import zipfile
     import zlib
@@ -304,7 +304,7 @@ def _member(content: bytes, file: DataFile) -> bytes:
         ) from error
 
 
-def sha256(path: Path) -> str:
+def compute_sha256(path: Path) -> str:
     """Hexadecimal checksum of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -137,10 +137,10 @@ class Domain:
                 raise InputError(f"{who}: two features are called {name!r}")
             if isinstance(dtype, pd.CategoricalDtype):
                 if name not in self.categories:
-                    undeclared.append(f'{_key(name)} = ["...", "..."]')
+                    undeclared.append(f'{_format_key(name)} = ["...", "..."]')
                     continue
             elif name not in self:
-                undeclared.append(f"{_key(name)} = [low, high]")
+                undeclared.append(f"{_format_key(name)} = [low, high]")
                 continue
             _check_type(name, dtype, name in self.categories, who)
         if undeclared:
@@ -218,7 +218,7 @@ def _check_type(name: str, dtype: Any, words: bool, who: str) -> None:
         )
 
 
-def _key(name: str) -> str:
+def _format_key(name: str) -> str:
     """A name as a key of a TOML table."""
     bare = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
     return name if bare else f'"{name}"'

@@ -16,7 +16,7 @@ from fpbench.components.names import PORTABLE, Status
 from fpbench.execution.engines.local import Engine
 from fpbench.execution.work.execute import LostError, SpoiledError
 from fpbench.matrix.plan import Cell, Plan
-from fpbench.matrix.step import Failure, Result, Step, shortened
+from fpbench.matrix.step import Failure, Result, Step, shorten
 from fpbench.store.packing import why_not_storable
 from fpbench.store.store import Store
 
@@ -114,7 +114,7 @@ class Runner:
 
     def _start(self, step: Step) -> Future[Result]:
         parents = [self._results[key] for key in step.parents]
-        failed = _first_failure(parents)
+        failed = _find_first_failure(parents)
         if failed is not None:
             future: Future[Result] = Future()
             future.set_result(Result(failed, 0.0))
@@ -137,14 +137,14 @@ class Runner:
             self._deaths[step.key] += 1
             if self._deaths[step.key] < _MOST_DEATHS:
                 return None
-            died = f"the worker process died {_MOST_DEATHS} times{_signals(error)}"
+            died = f"the worker process died {_MOST_DEATHS} times{_describe_signals(error)}"
             reason = f"{step}: {error if isinstance(error, SpoiledError) else died}"
             return Result(Failure(reason, str(error), False), 0.0)
         except InputError:  # the engine is lost
             raise
         except Exception as error:  # a result that cannot be pickled, for instance
-            reason = shortened(f"{step}: {type(error).__name__}: {error}")
-            result = Result(Failure(reason, shortened(str(error)), False), 0.0)
+            reason = shorten(f"{step}: {type(error).__name__}: {error}")
+            result = Result(Failure(reason, shorten(str(error)), False), 0.0)
         if self._should_retry(step, result):
             self._failures[step.key] += 1
             return None
@@ -162,7 +162,7 @@ class Runner:
             isinstance(result.value, Failure)
             and not result.value.bad_input
             and self._failures[step.key] < self._retries
-            and _first_failure(self._results[key] for key in step.parents) is None
+            and _find_first_failure(self._results[key] for key in step.parents) is None
         )
 
     def _finish(self, step: Step, result: Result) -> None:
@@ -194,11 +194,11 @@ class Runner:
         self._on_cell(Finished(cell, status, reason, bool(failure and failure.bad_input)))
 
 
-def _first_failure(results: Iterable[Result]) -> Failure | None:
+def _find_first_failure(results: Iterable[Result]) -> Failure | None:
     return next((r.value for r in results if isinstance(r.value, Failure)), None)
 
 
-def _signals(error: Exception) -> str:
+def _describe_signals(error: Exception) -> str:
     """The signals that killed workers, as far as the engine knows."""
     names = dict.fromkeys(re.findall(r"SIG[A-Z0-9]+(?=\(-\d+\))", str(error)))
     return f" ({', '.join(names)})" if names else ""

@@ -17,11 +17,11 @@ from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_whole_number, to_path
 from fpbench.base.errors import MatrixError, StoreError
 from fpbench.base.files import MATRIX_NAMES, read_matrix
-from fpbench.base.sheet import Line, Paged, Sheet, make_table
+from fpbench.base.sheet import Paged, Separator, Sheet, make_table
 from fpbench.base.text import count_noun
 from fpbench.base.toml_files import parse_toml
 from fpbench.components.names import FIXED, KINDS, Status
-from fpbench.components.own_measures import COMPUTED, MEASURED, ModelMeasures, misplaced
+from fpbench.components.own_measures import COMPUTED, MEASURED, ModelMeasures, list_misplaced
 from fpbench.data.table import Table
 from fpbench.execution.engines.opening import EngineRequest
 from fpbench.execution.session import Session
@@ -32,16 +32,16 @@ from fpbench.matrix.plan import Cell
 from fpbench.store.differences import (
     FEW,
     NOT_COMPARABLE,
-    Change,
+    CellChange,
     change_rows,
     count_rest,
-    environment_changes,
     is_near,
     is_time,
+    list_environment_changes,
     name_cell,
     name_comparison,
 )
-from fpbench.store.environment import same_kernels
+from fpbench.store.environment import have_same_kernels
 from fpbench.store.packing import is_identical
 from fpbench.store.results import Results
 from fpbench.store.store import Store
@@ -58,7 +58,7 @@ class CheckedCell:
 
     cell: str
     """Its labels and seed."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[CellChange, ...] = ()
     """Measures that differ: their values in the run and here."""
     problem: str | None = None
     """Why it could not be run again."""
@@ -119,12 +119,12 @@ class Verification(Paged):
     def _compared(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for each in self.checked for name in each.compared))
 
-    def page(self) -> list[Sheet | Line]:
+    def page(self) -> list[Sheet | Separator]:
         """What `fpbench verify` shows."""
-        page: list[Sheet | Line] = []
+        page: list[Sheet | Separator] = []
         page += make_table("environment", ("", "of the run", "here"), (), self.environment)
         page += [
-            Line(f"could not be run again: {cell.cell}: {cell.problem}", "yellow")
+            Separator(f"could not be run again: {cell.cell}: {cell.problem}", "yellow")
             for cell in self.checked if cell.problem is not None
         ]  # fmt: skip
         for title, comparable in (("differs", True), ("differs, not comparable", False)):
@@ -137,10 +137,10 @@ class Verification(Paged):
         if self.misplaced:
             names = ", ".join(map(ascii, self.misplaced[:FEW]))
             page.append(
-                Line(f"rows name what fpbench measures elsewhere, or never: {names}", "red")
+                Separator(f"rows name what fpbench measures elsewhere, or never: {names}", "red")
             )
             page += count_rest(len(self.misplaced) - FEW)
-        return [*page, *(Line(text, colour) for text, colour in self._describe())]
+        return [*page, *(Separator(text, colour) for text, colour in self._describe())]
 
     def _describe(self) -> Iterator[tuple[str, str | None]]:
         """What was compared, and how much of it is the same."""
@@ -253,7 +253,7 @@ def recompute(
     seeds = tuple(sorted({seed for _, seed in sample_rows}))
     limits = matrix.limits.tighten(limits)
     session = Session.prepare(replace(matrix, seeds=seeds, limits=limits), tables)
-    exact = same_kernels([*environments, session.environment])
+    exact = have_same_kernels([*environments, session.environment])
     stored = {row["cell"]: row for row in results.rows()}
     cells = {
         (tuple(cell.labels.get(kind, "") for kind in KINDS), cell.seed): cell
@@ -275,7 +275,7 @@ def recompute(
             result = replace(result, same_code=cell.key == key, comparable=comparable)
         checked.append(result)
     return Verification(
-        path, tuple(checked), len(rows), seed, environment_changes(then, session.environment),
+        path, tuple(checked), len(rows), seed, list_environment_changes(then, session.environment),
         exact, _find_misplaced(results),
     )  # fmt: skip
 
@@ -286,7 +286,7 @@ def _find_misplaced(results: Results) -> tuple[str, ...]:
     audits = np.array(results.labels_of("auditor"), np.str_) != ""
     for block in results.blocks:
         for audit in np.unique(audits[results.combination[block.rows]]).tolist():
-            names |= dict.fromkeys(misplaced(block.names, audit))
+            names |= dict.fromkeys(list_misplaced(block.names, audit))
     return tuple(names)
 
 
@@ -353,6 +353,6 @@ def _compare(
         # A time is never the same twice: it only has to be there.
         same = measure in stored and measure in row if is_time(measure) else agree(one, other)
         if not same:
-            changes.append(Change(name, measure, one, other))
+            changes.append(CellChange(name, measure, one, other))
     compared = tuple(measure for measure in names if not is_time(measure))
     return CheckedCell(name, tuple(changes), compared=compared, promise_recorded=recorded)

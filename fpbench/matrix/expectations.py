@@ -29,7 +29,7 @@ Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
-class Region:
+class NumberRegion:
     """Where a number lies if a statement about it is true.
 
     `low`, `high`: the ends; infinite for none. `strict`: whether the ends themselves lie outside.
@@ -82,7 +82,7 @@ class Expectation(BaseModel, ABC):
 
     @property
     @abstractmethod
-    def region(self) -> Region:
+    def region(self) -> NumberRegion:
         """Where the number lies if the statement is true."""
 
     @property
@@ -113,9 +113,9 @@ class Value(Expectation):
     expected: Number = Field(description="its mean, as stated")
 
     @property
-    def region(self) -> Region:
+    def region(self) -> NumberRegion:
         """Within the tolerance of the stated number."""
-        return Region(self.expected - self.tolerance, self.expected + self.tolerance)
+        return NumberRegion(self.expected - self.tolerance, self.expected + self.tolerance)
 
     @property
     def stated(self) -> float:
@@ -147,12 +147,12 @@ class Share(Expectation):
         return self
 
     @property
-    def region(self) -> Region:
+    def region(self) -> NumberRegion:
         """Within the tolerance of the share, or not below it."""
         if self.expected is None:
             assert self.at_least is not None
-            return Region(low=self.at_least - self.tolerance)
-        return Region(self.expected - self.tolerance, self.expected + self.tolerance)
+            return NumberRegion(low=self.at_least - self.tolerance)
+        return NumberRegion(self.expected - self.tolerance, self.expected + self.tolerance)
 
     @property
     def every(self) -> bool:
@@ -183,12 +183,12 @@ class Bound(Expectation):
         return (self.measure, self.than) if isinstance(self.than, str) else (self.measure,)
 
     @property
-    def region(self) -> Region:
+    def region(self) -> NumberRegion:
         """On the right side of the bound."""
         bound = 0.0 if isinstance(self.than, str) else float(self.than)
         if self.check == "at-least":
-            return Region(low=bound - self.tolerance)
-        return Region(high=bound + self.tolerance)
+            return NumberRegion(low=bound - self.tolerance)
+        return NumberRegion(high=bound + self.tolerance)
 
     @property
     def quantity(self) -> str:
@@ -201,11 +201,11 @@ class _Sided(Expectation):
     """A statement that a number is below 0, or above it."""
 
     @property
-    def region(self) -> Region:
+    def region(self) -> NumberRegion:
         """Numbers of one sign, give or take the tolerance."""
         if self.check in ("falls-with", "least", "lower"):
-            return Region(high=self.tolerance, strict=True)
-        return Region(low=0 - self.tolerance, strict=True)  # never -0
+            return NumberRegion(high=self.tolerance, strict=True)
+        return NumberRegion(low=0 - self.tolerance, strict=True)  # never -0
 
 
 class Trend(_Sided):
@@ -238,9 +238,9 @@ class Steady(Expectation):
     tolerance: Tolerance = Field(description="greatest standard deviation")
 
     @property
-    def region(self) -> Region:
+    def region(self) -> NumberRegion:
         """At most the tolerance."""
-        return Region(high=self.tolerance)
+        return NumberRegion(high=self.tolerance)
 
     @property
     def stated(self) -> str:

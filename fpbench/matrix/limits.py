@@ -14,7 +14,7 @@ _MOST_BYTES = 2**60
 """More than any machine has, and less than the operating system can count."""
 
 
-def _in_bytes(size: object) -> object:
+def _to_bytes(size: object) -> object:
     """A size in words as a number of bytes; anything else as it is."""
     if not isinstance(size, str):
         return size
@@ -25,7 +25,7 @@ def _in_bytes(size: object) -> object:
     return int(float(match[1]) * unit)
 
 
-def _sensible(size: int | None) -> int | None:
+def _check_sensible(size: int | None) -> int | None:
     if size is not None and not 0 < size <= _MOST_BYTES:
         raise ValueError(f"must be above 0 and at most {_MOST_BYTES} bytes")
     return size
@@ -39,12 +39,12 @@ class Limits(BaseModel):
     timeout: float | None = Field(
         None, gt=0, allow_inf_nan=False, description="seconds that a step may take"
     )
-    memory_limit: Annotated[int | None, BeforeValidator(_in_bytes), AfterValidator(_sensible)] = (
-        Field(
-            None,
-            description="memory that a step may take, beyond what its process has at the start: "
-            'bytes, or a text as `"4 GiB"`',
-        )
+    memory_limit: Annotated[
+        int | None, BeforeValidator(_to_bytes), AfterValidator(_check_sensible)
+    ] = Field(
+        None,
+        description="memory that a step may take, beyond what its process has at the start: "
+        'bytes, or a text as `"4 GiB"`',
     )
 
     def __bool__(self) -> bool:

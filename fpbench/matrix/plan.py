@@ -19,12 +19,12 @@ from fpbench.components.catalog import Catalog
 from fpbench.components.measures import Measure
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 from fpbench.components.own_measures import GLOSSARY, MEASURES
-from fpbench.components.sights import from_model
+from fpbench.components.sights import keep_model_sights
 from fpbench.components.spec import (
     Spec,
     describe_component,
+    find_slot_kinds,
     fingerprint,
-    slot_kinds,
     specify,
 )
 from fpbench.data.data_files import DataHome
@@ -151,7 +151,7 @@ def make_plan(matrix: Matrix, catalog: Catalog, home: DataHome) -> Plan:
 
     Raises MatrixError if a component or a parameter is not valid; names its place in the file.
     """
-    with _no_collection():
+    with _pause_collection():
         return _Planner(matrix, catalog, home).plan()
 
 
@@ -188,7 +188,7 @@ class Exclusions:
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def _pause_collection() -> Iterator[None]:
     """Pause garbage collection: planning keeps every object that it makes.
 
     Each collection visits all of them, so that time would grow faster than the number of cells.
@@ -228,7 +228,7 @@ class _Planner:
             portable = all(part.portable for part in combination)
             for seed in self._matrix.seeds:
                 if reason is not None:
-                    key = _digest("skipped", *labels.items(), seed)
+                    key = _hash_parts("skipped", *labels.items(), seed)
                 else:
                     key = self._add_steps(combination, seed).key
                 self._plan.cells.append(Cell(key, labels, seed, reason, portable))
@@ -279,7 +279,7 @@ class _Planner:
     def _fill_slots(self, choice: ComponentChoice) -> Iterator[tuple[_Part, ...]]:
         """An auditor with each combination of the components that it takes from the matrix."""
         try:
-            slots = slot_kinds(self._catalog.component("auditor", choice.use))
+            slots = find_slot_kinds(self._catalog.component("auditor", choice.use))
         except FpbenchError as error:
             raise MatrixError(f"{choice.where}: {error}") from error
         # Inline components are not crossed; optional ones are, if the matrix names any.
@@ -394,7 +394,7 @@ class _Planner:
         adversary = by_kind["adversary"].component
         assert isinstance(adversary, Adversary)
         seen = [split]
-        for sight in from_model(adversary.sees):
+        for sight in keep_model_sights(adversary.sees):
             seen.append(self._add_sight(sight, learner, (split, train, predict), seed))
         if adversary.tunes_once:
             parts = self._add_split(load, _TUNED_ON)
@@ -449,7 +449,7 @@ class _Planner:
         self, learner: _Part, train: Step, split: Step, number: int, seed: int
     ) -> Step:
         # Every learner has the same halves of a split, so that twins can be compared.
-        halves = _digest("halves", split.stream, number)
+        halves = _hash_parts("halves", split.stream, number)
         return self._add_step("shadow", learner, (train, split), seed, (number, halves))
 
     def _build_twin(self, learner: _Part) -> _Part:
@@ -488,8 +488,8 @@ class _Planner:
         memo = (action, identity, seed, options, unseeded, *(parent.key for parent in parents))
         if memo not in self._steps:
             streams = [parent.stream for parent in parents]
-            stream = _digest(action, identity, seed, options, *streams)
-            key = _digest(stream, code, *unseeded, *(parent.key for parent in parents))
+            stream = _hash_parts(action, identity, seed, options, *streams)
+            key = _hash_parts(stream, code, *unseeded, *(parent.key for parent in parents))
             spec = part.spec if part else None
             keys = tuple(parent.key for parent in parents)
             names = tuple(used.named for used in uses)
@@ -502,6 +502,6 @@ def _is_closed(component: Component) -> bool:
     return isinstance(component, Learner) and component.predicts_with_sensitive
 
 
-def _digest(*parts: object) -> str:
+def _hash_parts(*parts: object) -> str:
     text = "\x1f".join(map(repr, parts))
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -58,7 +58,7 @@ _MOST_LETTERS = 20_000
 """Greatest number of letters of a stored reason or traceback."""
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """A text without its middle, if it is so long that nobody would read it."""
     left = len(text) - _MOST_LETTERS
     if left <= 0:

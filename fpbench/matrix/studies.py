@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def study_file(name: str) -> Path:
+def find_study_file(name: str) -> Path:
     """The matrix file of a study, which need not exist."""
-    return studies_folder() / f"{name}.toml"
+    return find_studies_folder() / f"{name}.toml"
 
 
-def studies_folder() -> Path:
+def find_studies_folder() -> Path:
     """The folder of all of them: in the package, or beside it in a checkout."""
     inside = Path(__file__).parents[1] / "benchmarks"
     return inside if inside.is_dir() else Path(__file__).parents[2] / "benchmarks"

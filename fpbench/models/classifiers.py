@@ -19,7 +19,7 @@ from fpbench.base.trust import why_not_importable
 _LARGEST_SEED = 2**31 - 1
 
 
-class Family(NamedTuple):
+class ClassifierFamily(NamedTuple):
     """A scikit-learn classifier that can be named without its import path."""
 
     path: str
@@ -32,18 +32,18 @@ class Family(NamedTuple):
 
 FAMILIES = {
     # The base learner of Ferry et al., section IV-A.
-    "decision-tree": Family("sklearn.tree:DecisionTreeClassifier", {"max_depth": 8}),
+    "decision-tree": ClassifierFamily("sklearn.tree:DecisionTreeClassifier", {"max_depth": 8}),
     # The attack model in the script of Ferry et al.
-    "random-forest": Family(
+    "random-forest": ClassifierFamily(
         "sklearn.ensemble:RandomForestClassifier",
         {"n_estimators": 100, "max_depth": 6, "min_samples_split": 10},
     ),
     # Early stopping sets people of every class aside, which fails for a class of one.
-    "hist-gradient-boosting": Family(
+    "hist-gradient-boosting": ClassifierFamily(
         "sklearn.ensemble:HistGradientBoostingClassifier", {"early_stopping": False}
     ),
     # Newton's method to convergence: where lbfgs stops depends on the processor.
-    "logistic-regression": Family(
+    "logistic-regression": ClassifierFamily(
         "fpbench.models.portable_logistic:LogisticRegression",
         {"solver": "newton-cholesky", "tol": 1e-10, "max_iter": 1000},
         standardised=True,

@@ -14,7 +14,14 @@ from fpbench.base.errors import BudgetError, InputError, suggest_name
 from fpbench.base.text import to_fraction
 from fpbench.components.guarantee import Guarantee, Neighbours, check_epsilon
 from fpbench.privacy.accounting import epsilon_to_rho, rho_to_epsilon
-from fpbench.privacy.ledger_books import Accounting, Amount, Book, MemoryBook, Spending, price
+from fpbench.privacy.ledger_books import (
+    Accounting,
+    Amount,
+    Book,
+    MemoryBook,
+    Spending,
+    price_release,
+)
 from fpbench.privacy.ledger_files import FileBook
 
 ACCOUNTINGS: tuple[Accounting, ...] = get_args(Accounting)
@@ -127,7 +134,7 @@ class Ledger:
             self._accept(part)
         if self._free or not parts:
             return
-        costs = [price(part, self.accounting) for part in parts]
+        costs = [price_release(part, self.accounting) for part in parts]
         first, second = (
             int(times) * sum(amounts, Fraction(0)) for amounts in zip(*costs, strict=True)
         )

@@ -32,7 +32,7 @@ class Spending:
     note: str
 
 
-def price(guarantee: Guarantee, accounting: str) -> Amount:
+def price_release(guarantee: Guarantee, accounting: str) -> Amount:
     """The cost of one release; InputError if `zcdp` accounting lacks a rho."""
     if accounting == "basic":
         return to_fraction(guarantee.epsilon), to_fraction(guarantee.delta)

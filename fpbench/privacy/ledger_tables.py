@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from fpbench.base.errors import InputError
 from fpbench.components.guarantee import Guarantee
-from fpbench.privacy.ledger_books import Amount, Spending, price
+from fpbench.privacy.ledger_books import Amount, Spending, price_release
 
 APPLICATION = 0x66706C67
 """Marks an SQLite file as a ledger: `fplg`."""
@@ -217,7 +217,7 @@ def _check_total(total: Amount, counts: Counter[Guarantee], terms: dict[str, str
     """Compare the total with the costs of all entries; equal guarantees are priced once."""
     first = second = Fraction(0)
     for guarantee, times in counts.items():
-        cost = price(guarantee, terms["accounting"])
+        cost = price_release(guarantee, terms["accounting"])
         first, second = first + times * cost[0], second + times * cost[1]
     if total != (first, second):
         stated, summed = (

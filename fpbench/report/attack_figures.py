@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fpbench.components.names import KINDS
-from fpbench.report.figures import Axis, Figure, Panel, Point, Series
+from fpbench.report.figures import Axis, Figure, FigurePoint, Panel, Series
 from fpbench.report.ideas import draw_waterfalls
 from fpbench.results.waterfall import Waterfall
 
@@ -39,7 +39,7 @@ def _draw_risks(people: DataFrame) -> Figure:
         shares = 100 * counts / len(risks)
         middles = 100 * (edges[:-1] + edges[1:]) / 2
         points = (
-            Point(x, y, None, None, len(risks), 0)
+            FigurePoint(x, y, None, None, len(risks), 0)
             for x, y in zip(middles.tolist(), shares.tolist(), strict=True)
         )
         series.append(Series(f"{group} ({len(risks):,} people)", tuple(points)))

@@ -16,21 +16,21 @@ from fpbench.components.spec import specify
 from fpbench.report import embedding
 from fpbench.report.figures import Figure, Series
 from fpbench.report.gathered import Gathered
-from fpbench.report.ideas import figures
-from fpbench.results.leaderboard import Leaderboard, Line, columns, is_of_audits
+from fpbench.report.ideas import make_figures
+from fpbench.results.leaderboard import Leaderboard, Line, is_of_audits, list_columns
 from fpbench.results.pareto import Front
 from fpbench.results.rows.labels import ConfiguredComponent
 from fpbench.results.sentences import summarise_ranking
 from fpbench.results.verdicts.judging import Judgement
 from fpbench.results.verdicts.standings import JudgedStatement, judge_statements
 from fpbench.results.verdicts.verdict_sheets import format_range, lay_out_verdicts
-from fpbench.results.verdicts.verdicts import Outcome
+from fpbench.results.verdicts.verdicts import ExpectationOutcome
 
 _OF_DATASET = "data set "
 """How the scope of a leaderboard of one data set begins."""
 
 
-def content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
+def make_content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
     """A run as plain data: what the page's script reads.
 
     `catalog`: what is installed: it knows the parameters that the matrix leaves as they are.
@@ -41,17 +41,17 @@ def content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
         "title": run.title,
         "path": run.path,
         "kinds": list(KINDS),
-        "messages": _messages(run),
-        "statements": _statements(run.judgement) if run.judgement else None,
+        "messages": _write_messages(run),
+        "statements": _collect_statements(run.judgement) if run.judgement else None,
         "matrix": run.matrix,
         "combinations": [list(one.labels) for one in run.combinations],
-        "cells": _cells(run),
-        "glossary": _glossary(run),
+        "cells": _collect_cells(run),
+        "glossary": _collect_glossary(run),
         "summaries": {kind.name: kind.summary for kind in KINDS.values()},
-        "boards": [_board(board, run) for board in run.boards],
+        "boards": [_describe_board(board, run) for board in run.boards],
         "components": {
             kind: {
-                label: _component(
+                label: _describe_component(
                     _add_defaults(kind, component, catalog, versions),
                     _summarise(kind, component, catalog),
                 )
@@ -68,25 +68,25 @@ def content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
             for session in run.sessions
         ],
         "timings": [[*step, seconds] for step, seconds in run.timings.items()],
-        "figures": [_figure(figure) for figure in figures(run)],
-        "fronts": [_front(front, run) for front in run.fronts],
+        "figures": [_describe_figure(figure) for figure in make_figures(run)],
+        "fronts": [_describe_front(front, run) for front in run.fronts],
     }
 
 
-def _cells(run: Gathered) -> dict[str, Any]:
+def _collect_cells(run: Gathered) -> dict[str, Any]:
     """The rows, their labels as the number of a combination."""
     number = {i: one.number for one in run.combinations for i in one.rows}
     results = run.results
     names = ("cell", "seed", "status", "reason", "seconds", *results.names)
     return {
         "count": len(results),
-        "combination": embedding.column([number[i] for i in range(len(results))]),
-        "session": embedding.column([run.made_in.get(cell) for cell in results.cells]),
-        "columns": {name: embedding.column(results.values(name)) for name in names},
+        "combination": embedding.encode_column([number[i] for i in range(len(results))]),
+        "session": embedding.encode_column([run.made_in.get(cell) for cell in results.cells]),
+        "columns": {name: embedding.encode_column(results.values(name)) for name in names},
     }
 
 
-def _glossary(run: Gathered) -> dict[str, dict[str, Any]]:
+def _collect_glossary(run: Gathered) -> dict[str, dict[str, Any]]:
     """What the measures that the page shows are called and mean, and which way is better."""
     names = [*run.results.names, *(name for board in run.boards for name in board.measured)]
     names += [name for front in run.fronts for name in front.objectives]
@@ -100,7 +100,7 @@ def _glossary(run: Gathered) -> dict[str, dict[str, Any]]:
     }
 
 
-def _messages(run: Gathered) -> list[dict[str, Any]]:
+def _write_messages(run: Gathered) -> list[dict[str, Any]]:
     """What the page says first: sentences on each data set, beside its waterfall."""
     messages: dict[str, dict[str, Any]] = {}
 
@@ -121,30 +121,30 @@ def _messages(run: Gathered) -> list[dict[str, Any]]:
     return list(messages.values())
 
 
-def _statements(judged: Judgement) -> dict[str, Any]:
+def _collect_statements(judged: Judgement) -> dict[str, Any]:
     """What a matrix states, and whether it holds; the tables that it asks for."""
     groups = {"": judged.verdicts, "with the strongest adversary": judged.verdicts_on_strongest}
     lines = [
-        {"among": among, **_statement(one)}
+        {"among": among, **_describe_statement(one)}
         for among, verdicts in groups.items()
         for one in judge_statements(verdicts)
     ]
     tables = [*judged.tables, *judged.tables_of_strongest]
-    return {"lines": lines, "tables": [_table(sheet) for sheet in tables]}
+    return {"lines": lines, "tables": [_describe_table(sheet) for sheet in tables]}
 
 
-def _statement(judged: JudgedStatement) -> dict[str, Any]:
+def _describe_statement(judged: JudgedStatement) -> dict[str, Any]:
     expectation = judged.expectation
     return {
         "says": expectation.says, "source": expectation.source, "quantity": expectation.quantity,
         "stated": expectation.stated, "tolerance": expectation.tolerance,
-        "standing": judged.standing, "matched": judged.counts.get(Outcome.MATCHED, 0),
+        "standing": judged.standing, "matched": judged.counts.get(ExpectationOutcome.MATCHED, 0),
         "run": sum(judged.counts.values()), "ours": format_range(judged),
-        "table": _table(lay_out_verdicts(expectation, judged.verdicts)),
+        "table": _describe_table(lay_out_verdicts(expectation, judged.verdicts)),
     }  # fmt: skip
 
 
-def _table(sheet: Sheet) -> dict[str, Any]:
+def _describe_table(sheet: Sheet) -> dict[str, Any]:
     """A table as it is printed."""
     return {
         "title": sheet.title, "about": sheet.about, "rows": [list(row) for row in sheet.rows],
@@ -153,23 +153,25 @@ def _table(sheet: Sheet) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _shown(board: Leaderboard) -> list[str]:
+def _choose_columns(board: Leaderboard) -> list[str]:
     """The columns of a leaderboard; a page has room for the model's beside an attack's."""
-    names = columns(board)
+    names = list_columns(board)
     if board.view == "defences" or is_of_audits(board) or board.in_points:
         return names
     model = ("test_accuracy", "test_unfairness")
     return [*(name for name in model if name in board.measured and name not in names), *names]
 
 
-def _board(board: Leaderboard, run: Gathered) -> dict[str, Any]:
+def _describe_board(board: Leaderboard, run: Gathered) -> dict[str, Any]:
     """The only place that knows how a leaderboard is made."""
     lines = [*board.lines, *([board.reference] if board.reference else [])]
     measures = {}
     for name in board.measured:
         intervals = [line.measures.get(name) for line in lines]
         measures[name] = {
-            end: embedding.column(embedding.rounded([getattr(one, end, None) for one in intervals]))
+            end: embedding.encode_column(
+                embedding.round_numbers([getattr(one, end, None) for one in intervals])
+            )
             for end in ("mean", "low", "high")
         }
     return {
@@ -178,7 +180,7 @@ def _board(board: Leaderboard, run: Gathered) -> dict[str, Any]:
         "apart": list(board.apart),
         "notes": list(board.notes),
         "rank_by": board.rank_by,
-        "shown": _shown(board),
+        "shown": _choose_columns(board),
         "kinds": list(board.kinds),
         "audits": not any(kind in board.kinds for kind in ("adversary", "corrector"))
         and board.view != "defences",
@@ -189,7 +191,7 @@ def _board(board: Leaderboard, run: Gathered) -> dict[str, Any]:
         "sentences": list(board.sentences),
         "compared": len(board.lines),
         "rank": [line.rank for line in lines],
-        "p": embedding.rounded(line.p_above for line in lines),
+        "p": embedding.round_numbers(line.p_above for line in lines),
         "done": [line.done for line in lines],
         "failed": [line.failed for line in lines],
         "reasons": [list(line.reasons) for line in lines],
@@ -213,14 +215,14 @@ def _list_combinations(board: Leaderboard, line: Line, run: Gathered) -> list[in
     return sorted(n for n in numbers if not needed or run.combinations[n].label(needed))
 
 
-def _front(front: Front, run: Gathered) -> dict[str, Any]:
+def _describe_front(front: Front, run: Gathered) -> dict[str, Any]:
     points = []
     for point in front.points:
         of = run.having["dataset", front.dataset] & run.having["learner", point.labels["learner"]]
         points.append({
             "learner": point.labels["learner"],
             "values": {
-                name: embedding.rounded([value.mean, value.low, value.high])
+                name: embedding.round_numbers([value.mean, value.low, value.high])
                 for name, value in point.values.items()
             },
             "guarantee": point.guarantee,
@@ -267,14 +269,15 @@ def _summarise(kind: str, component: ConfiguredComponent, catalog: Catalog) -> s
         return ""
 
 
-def _component(component: ConfiguredComponent, summary: str) -> dict[str, Any]:
+def _describe_component(component: ConfiguredComponent, summary: str) -> dict[str, Any]:
     return {
-        "use": component.use, "summary": summary, "parameters": _safe(component.parameters),
-        "defaults": _safe(component.defaults), "note": component.note,
+        "use": component.use, "summary": summary,
+        "parameters": _to_json_value(component.parameters),
+        "defaults": _to_json_value(component.defaults), "note": component.note,
     }  # fmt: skip
 
 
-def _figure(figure: Figure) -> dict[str, Any]:
+def _describe_figure(figure: Figure) -> dict[str, Any]:
     return {
         "name": figure.name,
         "title": figure.title,
@@ -282,13 +285,13 @@ def _figure(figure: Figure) -> dict[str, Any]:
         "x": asdict(figure.x),
         "y": asdict(figure.y),
         "panels": [
-            {"title": panel.title, "series": [_series(series) for series in panel.series]}
+            {"title": panel.title, "series": [_describe_series(series) for series in panel.series]}
             for panel in figure.panels
         ],
     }
 
 
-def _series(series: Series) -> dict[str, Any]:
+def _describe_series(series: Series) -> dict[str, Any]:
     points = series.points
     return {
         "name": series.name,
@@ -296,18 +299,18 @@ def _series(series: Series) -> dict[str, Any]:
         "joined": series.joined,
         "bars": series.bars,
         "x": [point.x for point in points],
-        "y": embedding.rounded([point.y for point in points]),
-        "low": embedding.rounded([point.low for point in points]),
-        "high": embedding.rounded([point.high for point in points]),
+        "y": embedding.round_numbers([point.y for point in points]),
+        "low": embedding.round_numbers([point.low for point in points]),
+        "high": embedding.round_numbers([point.high for point in points]),
         "seeds": [point.seeds for point in points],
         "of": [point.combination for point in points],
     }
 
 
-def _safe(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """What JSON has no word for becomes what a column has for it."""
     if isinstance(value, Mapping):
-        return {str(key): _safe(inner) for key, inner in value.items()}
+        return {str(key): _to_json_value(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_safe(inner) for inner in value]
-    return embedding.plain(value)
+        return [_to_json_value(inner) for inner in value]
+    return embedding.to_plain(value)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from fpbench.base.distribution import tell_extra
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.files import check_output
-from fpbench.base.text import percent, signed_points
-from fpbench.report.figures import Axis, Figure, Panel, Point, Series
+from fpbench.base.text import format_percent, format_points
+from fpbench.report.figures import Axis, Figure, FigurePoint, Panel, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,9 +85,9 @@ def render(figure: Figure, form: str, *, width: float | None = None) -> bytes:
     with mpl.rc_context(_STYLE):
         columns = 2 if len(figure.panels) == 4 else min(_COLUMNS, len(figure.panels))
         rows = math.ceil(len(figure.panels) / columns)
-        names, places = _names(figure), _places(figure)
+        names, places = _names(figure), _find_places(figure)
         each = _ALONE if columns == 1 else _PANEL
-        wide = width or columns * max(each[0], _room(figure, places))
+        wide = width or columns * max(each[0], _measure_room(figure, places))
         # As many columns of the legend as there is room for its longest name.
         across = max(1, int(wide / (0.6 + _LETTER * max(map(len, names)))))
         below = 0.2 + 0.17 * math.ceil(len(names) / across)
@@ -97,7 +97,7 @@ def render(figure: Figure, form: str, *, width: float | None = None) -> bytes:
         for one in axes[len(figure.panels) :]:
             one.set_visible(False)
         for number, (one, panel) in enumerate(zip(axes, figure.panels, strict=False)):
-            _panel(one, figure, panel, names, places, max(int(wide / columns / _LETTER), 20))
+            _draw_panel(one, figure, panel, names, places, max(int(wide / columns / _LETTER), 20))
             if number % columns == 0:
                 one.set_ylabel(figure.y.title)
             if number + columns >= len(figure.panels):
@@ -106,7 +106,7 @@ def render(figure: Figure, form: str, *, width: float | None = None) -> bytes:
         handles = _handles(axes)
         if len(names) > 1 or names[0] != figure.y.title:
             canvas.legend(handles.values(), handles, loc="outside lower center", ncols=across)
-        return _saved(canvas, form)
+        return _save_canvas(canvas, form)
 
 
 def check(output: Path) -> str:
@@ -123,7 +123,7 @@ def check(output: Path) -> str:
     return form
 
 
-def _saved(canvas: Any, form: str) -> bytes:
+def _save_canvas(canvas: Any, form: str) -> bytes:
     # No date, so that the same figure is the same file.
     about = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}[form]
     content = BytesIO()
@@ -136,28 +136,28 @@ def _names(figure: Figure) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _places(figure: Figure) -> dict[Any, int]:
+def _find_places(figure: Figure) -> dict[Any, int]:
     """Where words stand on the x axis."""
     points = (p for panel in figure.panels for series in panel.series for p in series.points)
     return {place: i for i, place in enumerate(dict.fromkeys(point.x for point in points))}
 
 
-def _room(figure: Figure, places: Mapping[Any, int]) -> float:
+def _measure_room(figure: Figure, places: Mapping[Any, int]) -> float:
     """Inches that the words on an axis need."""
     if not figure.x.words:
         return 0.0
     if len(places) > _UPRIGHT:
         return _WORD * len(places)
-    longest = max(len(line) for place in places for line in _folded(place).splitlines())
+    longest = max(len(line) for place in places for line in _fold_word(place).splitlines())
     return len(places) * (0.1 + _LETTER * longest)
 
 
-def _folded(place: Any) -> str:
+def _fold_word(place: Any) -> str:
     """A word as it is written upright."""
     return fill(str(place), 12, break_long_words=False)
 
 
-def _panel(
+def _draw_panel(
     axes: Axes,
     figure: Figure,
     panel: Panel,
@@ -166,13 +166,13 @@ def _panel(
     letters: int,
 ) -> None:
     """One panel; its title has so many letters a line."""
-    axes.set_title(_plain(fill(panel.title, letters)))
+    axes.set_title(_write_label(fill(panel.title, letters)))
     if figure.x.words:
         if len(places) <= _UPRIGHT:
-            words = [_plain(_folded(place)) for place in places]
+            words = [_write_label(_fold_word(place)) for place in places]
             axes.set_xticks(range(len(places)), words)
         else:
-            words = [_plain(str(place)) for place in places]
+            words = [_write_label(str(place)) for place in places]
             axes.set_xticks(range(len(places)), words, rotation=40, ha="right")
         axes.set_xlim(-0.6, len(places) - 0.4)
     _scale(axes, figure.x, figure.y)
@@ -180,7 +180,7 @@ def _panel(
     for number, series in enumerate(panel.series):
         shift = (number / (count - 1) - 0.5) * min(0.6, 0.1 * count) if count > 1 else 0.0
         x = [places[p.x] + shift if figure.x.words else p.x for p in series.points]
-        _series(axes, series, x, names.index(series.name))
+        _draw_series(axes, series, x, names.index(series.name))
 
 
 def _scale(axes: Axes, x: Axis, y: Axis) -> None:
@@ -190,12 +190,12 @@ def _scale(axes: Axes, x: Axis, y: Axis) -> None:
         axes.set_yscale("log")
 
 
-def _series(axes: Axes, series: Series, x: Sequence[Any], number: int) -> None:
+def _draw_series(axes: Axes, series: Series, x: Sequence[Any], number: int) -> None:
     colour = _COLOURS[number % len(_COLOURS)]
     marker = _MARKERS[(number + number // len(_COLOURS)) % len(_MARKERS)]
     y = [point.y for point in series.points]
     if series.bars:
-        _bars(axes, series, x, colour)
+        _draw_bars(axes, series, x, colour)
         return
     if series.joined:
         again = ":" if number >= len(_COLOURS) else "-"
@@ -204,7 +204,7 @@ def _series(axes: Axes, series: Series, x: Sequence[Any], number: int) -> None:
             y,
             marker + ("--" if series.dashed else again),
             color=colour,
-            label=_plain(series.name),
+            label=_write_label(series.name),
         )
         known = [
             (at, p.low, p.high) for at, p in zip(x, series.points, strict=True) if p.low is not None
@@ -213,7 +213,10 @@ def _series(axes: Axes, series: Series, x: Sequence[Any], number: int) -> None:
             places, low, high = zip(*known, strict=True)
             axes.fill_between(places, low, high, color=colour, alpha=0.15, linewidth=0)
         return
-    ends = [[_off(p, p.low) for p in series.points], [_off(p, p.high) for p in series.points]]
+    ends = [
+        [_measure_offset(p, p.low) for p in series.points],
+        [_measure_offset(p, p.high) for p in series.points],
+    ]
     axes.errorbar(
         x,
         y,
@@ -222,23 +225,23 @@ def _series(axes: Axes, series: Series, x: Sequence[Any], number: int) -> None:
         color=colour,
         capsize=1.5,
         linewidth=0.8,
-        label=_plain(series.name),
+        label=_write_label(series.name),
     )
 
 
-def _bars(axes: Axes, series: Series, x: Sequence[Any], colour: str) -> None:
+def _draw_bars(axes: Axes, series: Series, x: Sequence[Any], colour: str) -> None:
     """Bars that begin where the one before ends, with what each adds above it."""
     before = 0.0
     for number, (at, point) in enumerate(zip(x, series.points, strict=True)):
-        ends = [[_off(point, point.low)], [_off(point, point.high)]]
-        name = _plain(series.name) if number == 0 else None
+        ends = [[_measure_offset(point, point.low)], [_measure_offset(point, point.high)]]
+        name = _write_label(series.name) if number == 0 else None
         alpha = 0.45 if number == 0 else 1.0
         axes.bar([at], [point.y - before], 0.7, before, color=colour, edgecolor=colour,
                  linewidth=0.8, alpha=alpha, label=name)  # fmt: skip
         axes.errorbar([at], [point.y], yerr=ends, color="black", capsize=1.5, linewidth=0.8)
         top = max(point.y, before, point.high or 0)
-        added = f"\n({signed_points((point.y - before) / 100)})" if number else ""
-        text = f"{percent(point.y / 100)}{added}"
+        added = f"\n({format_points((point.y - before) / 100)})" if number else ""
+        text = f"{format_percent(point.y / 100)}{added}"
         axes.annotate(text, (at, top), (0, 2), textcoords="offset points", ha="center",
                       va="bottom", fontsize=7)  # fmt: skip
         before = point.y
@@ -247,7 +250,7 @@ def _bars(axes: Axes, series: Series, x: Sequence[Any], colour: str) -> None:
     axes.grid(visible=False, axis="x")
 
 
-def _off(point: Point, end: float | None) -> float:
+def _measure_offset(point: FigurePoint, end: float | None) -> float:
     return 0.0 if end is None else abs(end - point.y)
 
 
@@ -259,7 +262,7 @@ def _handles(axes: Iterable[Axes]) -> dict[str, Any]:
     return handles
 
 
-def _plain(text: str) -> str:
+def _write_label(text: str) -> str:
     """A label, as it is.
 
     matplotlib would read formulas between dollars, and leave names that begin with a line out of

@@ -20,10 +20,10 @@ _DIGITS = 8
 """Of means and intervals; what cells measured keeps every digit."""
 
 
-def column(values: Sequence[Any]) -> dict[str, list[Any]]:
+def encode_column(values: Sequence[Any]) -> dict[str, list[Any]]:
     """A column, coded by its distinct values where that is shorter."""
-    encoded = [plain(value) for value in values]
-    keys = [_key(value) for value in encoded]
+    encoded = [to_plain(value) for value in values]
+    keys = [_make_key(value) for value in encoded]
     distinct = dict(zip(keys, encoded, strict=True))
     if 2 * len(distinct) > len(values):
         return {"all": encoded}
@@ -31,41 +31,41 @@ def column(values: Sequence[Any]) -> dict[str, list[Any]]:
     return {"of": list(distinct.values()), "at": [places[key] for key in keys]}
 
 
-def values(coded: Mapping[str, list[Any]]) -> list[Any]:
+def decode_column(coded: Mapping[str, list[Any]]) -> list[Any]:
     """What a column was made of."""
     decoded = coded["all"] if "all" in coded else [coded["of"][i] for i in coded["at"]]
-    return [_back(value) for value in decoded]
+    return [_from_plain(value) for value in decoded]
 
 
-def rounded(numbers: Iterable[float | None]) -> list[Any]:
+def round_numbers(numbers: Iterable[float | None]) -> list[Any]:
     """Numbers to as many digits as anybody reads."""
     return [
-        None if x is None else plain(float(f"{x:.{_DIGITS}g}") if math.isfinite(x) else x)
+        None if x is None else to_plain(float(f"{x:.{_DIGITS}g}") if math.isfinite(x) else x)
         for x in numbers
     ]
 
 
-def packed(data: Any) -> str:
+def pack(data: Any) -> str:
     """JSON, compressed and written in letters that no page takes for its own."""
-    return squeezed(json_text(data))
+    return compress(write_json(data))
 
 
-def json_text(data: Any) -> str:
+def write_json(data: Any) -> str:
     """The shortest JSON of plain data."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 
 
-def squeezed(text: str) -> str:
+def compress(text: str) -> str:
     """Text, compressed, in base 64; always the same for the same text."""
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode("ascii")
 
 
-def unpacked(text: str) -> Any:
+def unpack(text: str) -> Any:
     """What was packed."""
     return json.loads(gzip.decompress(base64.b64decode(text)))
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """One value as JSON knows it."""
     if hasattr(value, "item"):  # numpy's numbers
         value = value.item()
@@ -78,7 +78,7 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def _key(value: Any) -> Any:
+def _make_key(value: Any) -> Any:
     """What tells values apart: to Python 1, 1.0 and True are equal, and so are 0.0 and -0.0."""
     if value is None or isinstance(value, str):
         return value
@@ -87,7 +87,7 @@ def _key(value: Any) -> Any:
     return type(value), value
 
 
-def _back(value: Any) -> Any:
+def _from_plain(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     word = value["is"]

@@ -34,7 +34,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Point:
+class FigurePoint:
     """A mean over seeds, and where it stands."""
 
     x: Place
@@ -52,7 +52,7 @@ class Series:
     """Points that belong together."""
 
     name: str
-    points: tuple[Point, ...]
+    points: tuple[FigurePoint, ...]
     dashed: bool = False
     """Whether it is there to compare with."""
     joined: bool = True
@@ -120,7 +120,7 @@ Dimensions: TypeAlias = dict[str, str]
 """What tells a combination from others: kinds, and the parameters that they are swept over."""
 
 
-def dimensions(run: Gathered, one: Combination) -> Dimensions:
+def list_dimensions(run: Gathered, one: Combination) -> Dimensions:
     """What tells a combination from others, by kind, and by `KIND.PARAMETER` of what is swept."""
     dimensions_of: Dimensions = {}
     for kind, label in zip(KINDS, one.labels, strict=True):
@@ -133,32 +133,34 @@ def dimensions(run: Gathered, one: Combination) -> Dimensions:
 
 def make(run: Gathered, idea: Idea) -> Figure | None:
     """The figure, or None if no panel of it would have points at two places of its x axis."""
-    lines: dict[tuple[Drawn, tuple[tuple[str, str], ...]], dict[tuple[Place, int], Point]] = {}
+    lines: dict[
+        tuple[Drawn, tuple[tuple[str, str], ...]], dict[tuple[Place, int], FigurePoint]
+    ] = {}
     used: list[tuple[Drawn, Combination]] = []
     for one in run.combinations:
         at = idea.at(one)
         if at is None:
             continue
-        known = dimensions(run, one)
+        known = list_dimensions(run, one)
         for drawn in idea.draws:
             if (value := one.measures.get(drawn.measure)) is None or not drawn.where(one):
                 continue
             but = (*idea.without, *drawn.without)
-            key = tuple((name, v) for name, v in known.items() if not _left_out(name, but))
+            key = tuple((name, v) for name, v in known.items() if not _is_left_out(name, but))
             # Of what does not depend on all kinds, one of many equal points is enough.
             place = (at, 0 if drawn.without or idea.joined else one.number)
-            point = Point(at, value.mean, value.low, value.high, value.count, one.number)
-            if _drawable(idea, point):
+            point = FigurePoint(at, value.mean, value.low, value.high, value.count, one.number)
+            if _is_drawable(idea, point):
                 used.append((drawn, one))
                 lines.setdefault((drawn, key), {}).setdefault(place, point)
     others = {at for (drawn, _), points in lines.items() if not drawn.beside for at, _ in points}
     series = {
-        (drawn, key): _sorted(
+        (drawn, key): _sort_points(
             point for point in points.values() if not drawn.beside or point.x in others
         )
         for (drawn, key), points in lines.items()
     }
-    panels = tuple(panel for panel in _panels(series, idea) if _tells(panel))
+    panels = tuple(panel for panel in _split_panels(series, idea) if _tells(panel))
     if not panels:
         return None
     caption = " ".join(filter(None, [idea.caption, _name_left_out(run, used)]))
@@ -188,12 +190,12 @@ def _tells(panel: Panel) -> bool:
     return len({point.x for series in panel.series for point in series.points}) > 1
 
 
-def _left_out(name: str, but: Iterable[str]) -> bool:
+def _is_left_out(name: str, but: Iterable[str]) -> bool:
     kind, _, parameter = name.partition(".")
     return any(one in (name, kind) or (parameter and one == f".{parameter}") for one in but)
 
 
-def _drawable(idea: Idea, point: Point) -> bool:
+def _is_drawable(idea: Idea, point: FigurePoint) -> bool:
     """A logarithmic axis has no place for what is not above 0, and none has one for infinity."""
     ends = [(idea.x, point.x), (idea.y, point.y)]
     return all(
@@ -201,7 +203,7 @@ def _drawable(idea: Idea, point: Point) -> bool:
     )
 
 
-def _sorted(points: Iterable[Point]) -> tuple[Point, ...]:
+def _sort_points(points: Iterable[FigurePoint]) -> tuple[FigurePoint, ...]:
     points = list(points)
     if any(isinstance(point.x, str) for point in points):
         return tuple(points)
@@ -212,28 +214,28 @@ _Key: TypeAlias = tuple[Drawn, tuple[tuple[str, str], ...]]
 """What a series draws, and what tells it from others."""
 
 
-def _panels(series: Mapping[_Key, tuple[Point, ...]], idea: Idea) -> tuple[Panel, ...]:
+def _split_panels(series: Mapping[_Key, tuple[FigurePoint, ...]], idea: Idea) -> tuple[Panel, ...]:
     """Series in panels: by data set, then by as many dimensions as it takes to have few in each."""
-    varying = _varying(series)
+    varying = _list_varying(series)
     apart = [name for name in varying if name == "dataset"]
     left = [name for name in varying if name not in apart]
     left.sort(key=lambda name: (name in idea.compares, -len(varying[name])))
-    while left and max(_counts(series, apart).values(), default=0) > MOST_SERIES:
+    while left and max(_count_series(series, apart).values(), default=0) > MOST_SERIES:
         apart.append(left.pop(0))  # the dimension of the most values makes the most panels
     order = [name for name in varying if name in apart]
-    panels: dict[tuple[str, ...], dict[_Key, tuple[Point, ...]]] = {
-        place: {} for place in _counts(series, order)
+    panels: dict[tuple[str, ...], dict[_Key, tuple[FigurePoint, ...]]] = {
+        place: {} for place in _count_series(series, order)
     }
     for (drawn, key), points in series.items():
         known = dict(key)
-        fixed = {i for i, name in enumerate(order) if not _left_out(name, drawn.without)}
+        fixed = {i for i, name in enumerate(order) if not _is_left_out(name, drawn.without)}
         mine = tuple(known.get(name, "") for name in order)
         # What does not depend on what panels differ in, stands in all of them.
         for place in [mine] if len(fixed) == len(order) else panels:
             if all(place[i] == mine[i] for i in fixed):
                 panels[place][drawn, key] = points
     return tuple(
-        _panel(
+        _make_panel(
             map(_describe_value, order, place),
             series_of_panel,
             [name for name in varying if name not in apart],
@@ -252,16 +254,19 @@ def _describe_value(name: str, value: str) -> str:
     return value.rstrip(", ") or (f"without {parameter}" if parameter else f"no {kind}")
 
 
-def _panel(
-    place: Iterable[str], series: Mapping[_Key, tuple[Point, ...]], names: list[str], joined: bool
+def _make_panel(
+    place: Iterable[str],
+    series: Mapping[_Key, tuple[FigurePoint, ...]],
+    names: list[str],
+    joined: bool,
 ) -> Panel:
     """A panel; what all its series have in common is in its title, and not in their names."""
-    within = _varying(series)
+    within = _list_varying(series)
     shared = {
         name: value
         for drawn, key in series
         for name, value in key
-        if name in names and name not in within and not _left_out(name, drawn.without) and value
+        if name in names and name not in within and not _is_left_out(name, drawn.without) and value
     }
     drawn_series = []
     for (drawn, key), points in series.items():
@@ -275,31 +280,31 @@ def _panel(
     return Panel(", ".join(filter(None, [*place, *shared.values()])), tuple(drawn_series))
 
 
-def _varying(series: Iterable[_Key]) -> dict[str, list[str]]:
+def _list_varying(series: Iterable[_Key]) -> dict[str, list[str]]:
     """The values of the dimensions that tell series apart."""
     keys = [(drawn, dict(key)) for drawn, key in series]
     names = dict.fromkeys(name for _, known in keys for name in known)
     values = {
         name: dict.fromkeys(
-            known.get(name, "") for drawn, known in keys if not _left_out(name, drawn.without)
+            known.get(name, "") for drawn, known in keys if not _is_left_out(name, drawn.without)
         )
         for name in names
     }
     return {name: list(several) for name, several in values.items() if len(several) > 1}
 
 
-def _counts(series: Iterable[_Key], apart: Sequence[str]) -> dict[tuple[str, ...], int]:
+def _count_series(series: Iterable[_Key], apart: Sequence[str]) -> dict[tuple[str, ...], int]:
     """How many series there are in each panel, but for those that belong in several."""
     counts: dict[tuple[str, ...], int] = {}
     for drawn, key in series:
-        if not any(_left_out(name, drawn.without) for name in apart):
+        if not any(_is_left_out(name, drawn.without) for name in apart):
             known = dict(key)
             place = tuple(known.get(name, "") for name in apart)
             counts[place] = counts.get(place, 0) + 1
     return counts
 
 
-def number(value: Any) -> float | None:
+def read_number(value: Any) -> float | None:
     """A parameter as a number, if it is one."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

@@ -23,7 +23,7 @@ from fpbench.results.rows.lines import Tallies
 from fpbench.results.snapshot import SavedRun, Snapshot, read_snapshot
 from fpbench.results.statistics.intervals import Interval
 from fpbench.results.verdicts.judging import Judgement, judge_results
-from fpbench.results.views import RANK_BY, VIEWS, view
+from fpbench.results.views import RANK_BY, VIEWS, make_view_boards
 from fpbench.results.waterfall import Waterfall
 from fpbench.store.reading import SessionRecord
 from fpbench.store.results import Results
@@ -149,7 +149,7 @@ def gather(
             title=snapshot.title or run.path.resolve().name,
             path=run.path.resolve().name,
             results=snapshot.results,
-            boards=_boards(snapshot, rank_by),
+            boards=_make_boards(snapshot, rank_by),
             fronts=snapshot.pareto(),
             components=snapshot.components,
             sessions=store.sessions(),
@@ -169,7 +169,7 @@ def _judge(store: Store, results: Results) -> Judgement | None:
     return None
 
 
-def _boards(snapshot: Snapshot, requested: str | None) -> list[Leaderboard]:
+def _make_boards(snapshot: Snapshot, requested: str | None) -> list[Leaderboard]:
     """Those of every view that ranks; defences are ranked by what is found out."""
     results, by, note = snapshot.results, snapshot.rank_by, ""
     tally = Tallies(results)
@@ -189,7 +189,7 @@ def _boards(snapshot: Snapshot, requested: str | None) -> list[Leaderboard]:
         board
         for name in VIEWS
         if name != "pareto" and (name != "paper" or paper)
-        for board in view(
+        for board in make_view_boards(
             results,
             name,
             RANK_BY.get(name, requested or by),

@@ -11,13 +11,13 @@ from fpbench.report.figures import (
     Axis,
     Drawn,
     Figure,
+    FigurePoint,
     Idea,
     Panel,
     Place,
-    Point,
     Series,
     make,
-    number,
+    read_number,
 )
 from fpbench.report.gathered import Combination, Gathered, Labels
 from fpbench.results.defences import OF_MODELS
@@ -48,7 +48,7 @@ _GUESSED = Drawn("initial_accuracy", "guess", without=("corrector",), dashed=Tru
 _SHARE = "accuracy of the guess"
 
 
-def _measured(name: str) -> Callable[[Combination], Place | None]:
+def _read_measure(name: str) -> Callable[[Combination], Place | None]:
     def at(one: Combination) -> Place | None:
         # A mean of equal numbers may be off by its last digit.
         return float(f"{one.measures[name].mean:.12g}") if name in one.measures else None
@@ -60,16 +60,16 @@ def _get_text(name: str) -> Callable[[Combination], Place | None]:
     return lambda one: one.texts.get(name)
 
 
-def _labelled(kind: str) -> Callable[[Combination], Place | None]:
+def _read_label(kind: str) -> Callable[[Combination], Place | None]:
     return lambda one: one.label(kind) or None
 
 
-def _parameter(run: Gathered, kind: str, name: str) -> Callable[[Combination], Place | None]:
+def _read_parameter(run: Gathered, kind: str, name: str) -> Callable[[Combination], Place | None]:
     """Where a label says what its parameter is, be it swept or the one of several."""
 
     def at(one: Combination) -> Place | None:
         parts = run.settings[kind].get(one.label(kind))
-        return number(parts.swept.get(name)) if parts else None
+        return read_number(parts.swept.get(name)) if parts else None
 
     return at
 
@@ -83,7 +83,7 @@ _FIXED = (
         "largest group. Bands are 95 % intervals.",
         Axis("tolerance of the fair learner"),
         Axis(_SHARE),
-        _measured("asked_tolerance"),
+        _read_measure("asked_tolerance"),
         (_BASELINE, _GUESSED, _CORRECTED),
         without=("learner.tolerance",),
     ),
@@ -106,7 +106,7 @@ _FIXED = (
         "of a uniform guess. Bands are 95 % intervals.",
         Axis("epsilon", log=True),
         Axis("error", log=True),
-        _measured("epsilon"),
+        _read_measure("epsilon"),
         (
             Drawn("error"),
             Drawn(
@@ -124,7 +124,7 @@ _FIXED = (
         "Bars are 95 % intervals.",
         Axis("policy", words=True),
         Axis("error", log=True),
-        _labelled("policy"),
+        _read_label("policy"),
         (Drawn("error"),),
         without=("policy",),
         compares=("mechanism",),
@@ -144,11 +144,11 @@ _PRIVACY = ("epsilon", "sigma")
 NO_FIGURE = "no figure is possible: it takes two learners, or a swept parameter"
 
 
-def figures(run: Gathered) -> list[Figure]:
+def make_figures(run: Gathered) -> list[Figure]:
     """All figures that a run has enough for."""
     number_of = {one.labels: one.number for one in run.combinations}
     waterfall = draw_waterfalls(run.waterfalls, number_of)
-    possible = (waterfall, _reports(run), *(make(run, idea) for idea in _ideas(run)))
+    possible = (waterfall, _make_report_ideas(run), *(make(run, idea) for idea in _list_ideas(run)))
     return [figure for figure in possible if figure is not None]
 
 
@@ -165,7 +165,7 @@ def draw_waterfalls(
     panels, captions = [], []
     for each in waterfalls:
         points = tuple(
-            Point(
+            FigurePoint(
                 level.name,
                 100 * level.right.mean,
                 None if level.right.low is None else 100 * level.right.low,
@@ -184,19 +184,19 @@ def draw_waterfalls(
                   Axis("what is known", words=True), axis, tuple(panels))  # fmt: skip
 
 
-def _reports(run: Gathered) -> Figure | None:
+def _make_report_ideas(run: Gathered) -> Figure | None:
     """What reports give away against the error of their rates; a panel for each data set."""
     number_of = {one.labels: one.number for one in run.combinations}
     panels = []
     for board in (each for each in run.boards if each.view == "reports"):
-        points: dict[bool, list[Point]] = {True: [], False: []}
+        points: dict[bool, list[FigurePoint]] = {True: [], False: []}
         for line in board.lines:
             leak, error = (line.measures.get(name) for name in ("leak", "rate_error"))
             if leak is not None and error is not None:
                 of = number_of[tuple(line.labels.get(kind, "") for kind in KINDS)]
                 low, high = (None if end is None else 100 * end for end in (leak.low, leak.high))
                 points[line.labels[PARETO] == ON_FRONT].append(
-                    Point(100 * error.mean, 100 * leak.mean, low, high, leak.count, of)
+                    FigurePoint(100 * error.mean, 100 * leak.mean, low, high, leak.count, of)
                 )
         series = tuple(
             Series(name, tuple(sorted(points[front], key=lambda point: point.x)), joined=front)
@@ -215,9 +215,9 @@ def _reports(run: Gathered) -> Figure | None:
     )  # fmt: skip
 
 
-def figure(run: Gathered, name: str) -> Figure:
+def make_figure(run: Gathered, name: str) -> Figure:
     """A figure of a run by name; see `choose_figure`."""
-    return choose_figure(figures(run), name, run.path)
+    return choose_figure(make_figures(run), name, run.path)
 
 
 def choose_figure(available: Iterable[Figure], name: str, origin: str) -> Figure:
@@ -236,44 +236,44 @@ def choose_figure(available: Iterable[Figure], name: str, origin: str) -> Figure
     return by_name[name]
 
 
-def _ideas(run: Gathered) -> Iterator[Idea]:
+def _list_ideas(run: Gathered) -> Iterator[Idea]:
     yield from _FIXED
-    swept = _swept(run)
+    swept = _list_swept(run)
     declared = [one.figure for one in run.results.glossary.declared if one.figure is not None]
     for plot in sorted((_ACCURACY, *declared), key=lambda each: each.against == "privacy"):
-        draws = tuple(_drawn(name, series, dashed=i > 0)
+        draws = tuple(_make_drawn(name, series, dashed=i > 0)
                       for i, (name, series) in enumerate(plot.series))  # fmt: skip
-        for parameter, at in _against(run, swept):
+        for parameter, at in _list_against(run, swept):
             if parameter in _PRIVACY or plot.against == "parameters":
                 name, log = _AT.get(parameter, parameter), _spread(run, at)
                 yield Idea(
                     f"{plot.name}-{parameter}", f"{plot.title} against {parameter}", plot.caption,
                     Axis(name, log=log), Axis(plot.axis), at, draws,
-                    without=tuple(f"learner.{one}" for one in _same(parameter)),
+                    without=tuple(f"learner.{one}" for one in _list_same(parameter)),
                 )  # fmt: skip
     for measure in dict.fromkeys(board.rank_by for board in run.boards):
-        yield from _ranked(run, measure, swept)
+        yield from _list_ranked(run, measure, swept)
 
 
-def _drawn(measure: str, series: str, *, dashed: bool) -> Drawn:
+def _make_drawn(measure: str, series: str, *, dashed: bool) -> Drawn:
     """A measure of a learner in its figure; what all attacks on a model share is drawn once."""
     without = ("disclosure", "adversary", "corrector", "auditor")
     return Drawn(measure, series, without if measure in OF_MODELS else (), dashed)
 
 
-def _against(
+def _list_against(
     run: Gathered, swept: list[tuple[str, str]]
 ) -> Iterator[tuple[str, Callable[[Combination], Place | None]]]:
     """What private learners are drawn against: what they are swept over, and their epsilon."""
     for kind, parameter in swept:
         if kind == "learner":
-            yield parameter, _parameter(run, kind, parameter)
+            yield parameter, _read_parameter(run, kind, parameter)
     done, _ = run.results.finished()
     if ("learner", "epsilon") not in swept and run.results.measured("model_epsilon", done):
-        yield "epsilon", _measured("model_epsilon")
+        yield "epsilon", _read_measure("model_epsilon")
 
 
-def _same(parameter: str) -> tuple[str, ...]:
+def _list_same(parameter: str) -> tuple[str, ...]:
     """Parameters that say the same in other words: the noise is what epsilon comes from."""
     return _PRIVACY if parameter == "epsilon" else (parameter,)
 
@@ -282,7 +282,7 @@ _WORDS = {"with_accuracy": "accuracy with the disclosure"}
 """Measures whose names are too short to be read alone."""
 
 
-def _ranked(run: Gathered, measure: str, swept: list[tuple[str, str]]) -> Iterator[Idea]:
+def _list_ranked(run: Gathered, measure: str, swept: list[tuple[str, str]]) -> Iterator[Idea]:
     """Figures of a measure that is ranked by: against what is swept, and by kind."""
     own = run.results.glossary[measure].figure
     words = _WORDS.get(measure, measure.replace("_", " "))
@@ -294,7 +294,7 @@ def _ranked(run: Gathered, measure: str, swept: list[tuple[str, str]]) -> Iterat
     for kind, parameter in swept:
         drawn_above = kind == "learner" and own is not None and own.against == "parameters"
         if not drawn_above and (measure, kind, parameter) != ("error", "auditor", "epsilon"):
-            at = _parameter(run, kind, parameter)
+            at = _read_parameter(run, kind, parameter)
             yield Idea(
                 f"{measure}-{parameter}",
                 f"{words.capitalize()} against {parameter} of the {kind}",
@@ -313,20 +313,20 @@ def _ranked(run: Gathered, measure: str, swept: list[tuple[str, str]]) -> Iterat
                 "Means over seeds; bars are 95 % intervals.",
                 Axis(kind, words=True),
                 Axis(words),
-                _labelled(kind),
+                _read_label(kind),
                 draws,
                 without=(kind,),
                 joined=False,
             )
 
 
-def _swept(run: Gathered) -> list[tuple[str, str]]:
+def _list_swept(run: Gathered) -> list[tuple[str, str]]:
     """Numbers that components are swept over, by kind."""
     swept: dict[tuple[str, str], None] = {}
     for kind in KINDS:
         for parts in run.settings[kind].values():
             for name, value in parts.swept.items():
-                if number(value) is not None:
+                if read_number(value) is not None:
                     swept[kind, name] = None
     return list(swept)
 

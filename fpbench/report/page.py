@@ -20,15 +20,15 @@ _SCRIPTS = ("data.js", "words.js", "tables.js", "boards.js", "cells.js", "detail
 """Parts of the page's script, in order: later ones use earlier ones."""
 
 
-def page(content: dict[str, Any]) -> str:
+def write_page(content: dict[str, Any]) -> str:
     """The HTML file.
 
     `content`: as `fpbench.report.content.content` gives it.
 
     Raises InputError if plotly is not installed.
     """
-    library = _plotly()
-    script = "(() => {\n'use strict';\n" + "".join(map(_asset, _SCRIPTS)) + "})();\n"
+    library = _read_plotly()
+    script = "(() => {\n'use strict';\n" + "".join(map(_read_asset, _SCRIPTS)) + "})();\n"
     # Only these two scripts may run, and nothing may be fetched: whatever a label says.
     policy = (
         "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; "
@@ -37,19 +37,19 @@ def page(content: dict[str, Any]) -> str:
     parts = {
         "policy": policy,
         "title": html.escape(hide_paths(content["title"])),
-        "style": _asset("report.css"),
-        "data": embedding.squeezed(hide_paths(embedding.json_text(content))),
-        "library": embedding.squeezed(library),
+        "style": _read_asset("report.css"),
+        "data": embedding.compress(hide_paths(embedding.write_json(content))),
+        "library": embedding.compress(library),
         "script": script,
     }
-    text = _asset("report.html")
+    text = _read_asset("report.html")
     before, *pieces = text.split("{{")  # what is filled in is not searched for more
     return before + "".join(
         parts[name] + rest for name, _, rest in (piece.partition("}}") for piece in pieces)
     )
 
 
-def _plotly() -> str:
+def _read_plotly() -> str:
     # The package itself takes a second to import, and all that is wanted is one of its files.
     spec = find_spec("plotly")
     for place in (spec.submodule_search_locations or ()) if spec else ():
@@ -64,5 +64,5 @@ def _hash(script: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
-def _asset(name: str) -> str:
+def _read_asset(name: str) -> str:
     return (files("fpbench.report") / "assets" / name).read_text(encoding="utf-8")

@@ -8,12 +8,12 @@ from pathlib import Path
 from fpbench.base.errors import InputError
 from fpbench.base.files import check_output, write_file
 from fpbench.components.catalog import discover
-from fpbench.report.content import content
+from fpbench.report.content import make_content
 from fpbench.report.drawing import check, draw, render
 from fpbench.report.figures import Figure
 from fpbench.report.gathered import gather
-from fpbench.report.ideas import figure, figures
-from fpbench.report.page import page
+from fpbench.report.ideas import make_figure, make_figures
+from fpbench.report.page import write_page
 from fpbench.results.snapshot import SavedRun
 
 
@@ -42,7 +42,7 @@ def write_report(run: SavedRun, output: Path | None = None, by: str | None = Non
 
 def render_report(run: SavedRun, by: str | None = None) -> str:
     """A run as one self-contained HTML page; see `write_report`."""
-    return page(content(gather(run, by, judge=True), discover()))
+    return write_page(make_content(gather(run, by, judge=True), discover()))
 
 
 def write_figure(
@@ -58,7 +58,7 @@ def write_figure(
     Raises InputError if the run has no such figure, or it cannot be drawn or written; StoreError if
     no cell has been run.
     """
-    return write_one(lambda: figure(gather(run, by, where), name), name, output, width)
+    return write_one(lambda: make_figure(gather(run, by, where), name), name, output, width)
 
 
 def write_one(
@@ -80,9 +80,9 @@ def render_figure(
 ) -> bytes:
     """A figure of a run as PDF; see `write_figure`."""
     check(Path(f"{name}.pdf"))
-    return render(figure(gather(run, by, where), name), "pdf", width=width)
+    return render(make_figure(gather(run, by, where), name), "pdf", width=width)
 
 
 def list_figures(run: SavedRun, by: str | None = None, where: Iterable[str] = ()) -> dict[str, str]:
     """The figures that a run has enough for: titles by name."""
-    return {one.name: one.title for one in figures(gather(run, by, where))}
+    return {one.name: one.title for one in make_figures(gather(run, by, where))}

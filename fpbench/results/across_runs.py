@@ -20,12 +20,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fpbench.base.text import percent, points_above, signed_points
+from fpbench.base.text import format_percent, format_points, format_points_above
 from fpbench.base.toml_files import check_depth
 from fpbench.components.names import KINDS
 from fpbench.components.own_measures import GUARANTEE
 from fpbench.matrix.matrix import Shares
-from fpbench.results.defences import defences
+from fpbench.results.defences import rank_defences
 from fpbench.results.leaderboard import LEAK_RANKING, Leaderboard, Line
 from fpbench.results.published_reports import find_front, rank_reports
 from fpbench.results.ranking import rank
@@ -98,11 +98,11 @@ TASKS = (
         ("dataset", "learner"), "rate_error", True,
     ),
 )  # fmt: skip
-_POINTS = {"leak": signed_points, "advantage": signed_points, "limit": points_above}
+_POINTS = {"leak": format_points, "advantage": format_points, "limit": format_points_above}
 
 
 @dataclass(frozen=True)
-class Entry:
+class BoardEntry:
     """A line of a run on a board across runs."""
 
     components: Mapping[str, str]
@@ -128,11 +128,11 @@ class Section:
     task: Task
     shared: tuple[tuple[str, str], ...]
     """What its entries share: words and values, such as `data set` and its name."""
-    entries: tuple[Entry, ...]
+    entries: tuple[BoardEntry, ...]
     """The ranked first; then those of one seed; those that are not verified come last."""
 
     @property
-    def best(self) -> tuple[Entry, ...]:
+    def best(self) -> tuple[BoardEntry, ...]:
         """The entries of the first rank."""
         return tuple(entry for entry in self.entries if entry.rank == 1)
 
@@ -141,7 +141,7 @@ Place: TypeAlias = tuple[int, tuple[tuple[str, str], ...]]
 """Which board an entry stands on: the number of its task in `TASKS`, and what the board shares."""
 
 
-def list_entries(results: Results, matrix: str | None) -> list[tuple[Place, Entry]]:
+def list_entries(results: Results, matrix: str | None) -> list[tuple[Place, BoardEntry]]:
     """What the boards across runs have of one run; `rank_across` says whose it is, and its rank.
 
     `matrix`: as `Store.matrix` gives it.
@@ -157,7 +157,7 @@ def list_entries(results: Results, matrix: str | None) -> list[tuple[Place, Entr
     ]
 
 
-def rank_across(runs: Sequence[tuple[Iterable[tuple[Place, Entry]], bool]]) -> list[Section]:
+def rank_across(runs: Sequence[tuple[Iterable[tuple[Place, BoardEntry]], bool]]) -> list[Section]:
     """The boards of some runs, in the order of `TASKS`.
 
     `runs`: `list_entries` of each, and whether it could be recomputed.
@@ -167,7 +167,7 @@ def rank_across(runs: Sequence[tuple[Iterable[tuple[Place, Entry]], bool]]) -> l
     seeds do not tell apart may share a rank. Entries of different runs have different seeds, so
     that nothing is paired, as it is within a run.
     """
-    boards: dict[Place, list[Entry]] = {}
+    boards: dict[Place, list[BoardEntry]] = {}
     for number, (entries, verified) in enumerate(runs):
         for place, entry in entries:
             mine = replace(entry, run=number, verified=verified)
@@ -180,7 +180,7 @@ def rank_across(runs: Sequence[tuple[Iterable[tuple[Place, Entry]], bool]]) -> l
 
 def write_value(measure: str, value: float) -> str:
     """A measure of a board in percent or percentage points."""
-    return _POINTS.get(measure, percent)(value)
+    return _POINTS.get(measure, format_percent)(value)
 
 
 def write_interval(measure: str, value: Interval) -> str:
@@ -247,7 +247,7 @@ def _describe_split(matrix: str | None) -> str:
 
 def _list_entries(
     task: Task, results: Results, names: _Names, attacks: _Attacks
-) -> Iterator[tuple[tuple[tuple[str, str], ...], Entry]]:
+) -> Iterator[tuple[tuple[tuple[str, str], ...], BoardEntry]]:
     for board in _make_boards(task, results):
         for line in board.lines:
             value = line.measures.get(task.measure)
@@ -264,7 +264,7 @@ def _list_entries(
             uses = tuple((k, names.use(k, label)) for k, label in labels.items() if label)
             guarantee = str(line.labels.get(GUARANTEE, ""))
             measures = _take_measures(task, line)
-            yield tuple(shared), Entry(components, uses, measures, line.done, guarantee)
+            yield tuple(shared), BoardEntry(components, uses, measures, line.done, guarantee)
 
 
 _WORDS = {"dataset": "data set", "learner": "model", "disclosure": "disclosure"}
@@ -283,7 +283,7 @@ def _make_boards(task: Task, results: Results) -> list[Leaderboard]:
     if task.name == "attacks":
         return [board for board in rank(results, LEAK_RANKING) if "adversary" in board.kinds]
     if task.name == "defences":
-        return defences(results)
+        return rank_defences(results)
     return rank_reports(results, "leak")
 
 
@@ -321,7 +321,7 @@ def _join(texts: Iterable[str]) -> str:
     return "; ".join(sorted(texts))
 
 
-def _rank_entries(task: Task, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+def _rank_entries(task: Task, entries: Sequence[BoardEntry]) -> tuple[BoardEntry, ...]:
     sign = 1 if task.least_first else -1  # with which less is better
     ends: dict[int, list[float]] = {}
     for i, entry in enumerate(entries):
@@ -362,7 +362,7 @@ def _compute_ends(value: Interval) -> tuple[float, float] | None:
     return value.mean - half, value.mean + half
 
 
-def _find_front(task: Task, entries: Sequence[Entry]) -> set[int]:
+def _find_front(task: Task, entries: Sequence[BoardEntry]) -> set[int]:
     """The verified entries that no other beats in both measures of a task."""
     if not task.beside:
         return set()

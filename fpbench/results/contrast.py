@@ -12,16 +12,16 @@ from fpbench.base.errors import InputError, suggest_name
 from fpbench.components.measures import Measure
 from fpbench.components.names import ATTACK, AUDIT
 from fpbench.results.ranking import choose_measure, name_measure
-from fpbench.results.rows.comparability import aspects
+from fpbench.results.rows.comparability import describe_aspects
 from fpbench.results.rows.lines import Tallies
-from fpbench.results.statistics.intervals import Interval, interval
+from fpbench.results.statistics.intervals import Interval, estimate_interval
 from fpbench.results.statistics.signed_ranks import (
     ALPHA,
-    adjusted,
-    contrary_notes,
-    differing,
-    opposed,
-    too_few,
+    adjust_p_values,
+    count_differing,
+    find_opposed,
+    note_contrary,
+    note_too_few,
 )
 from fpbench.store.results import Results
 
@@ -183,9 +183,9 @@ def _make_contrast(
     alike = np.array([not text for text in why], np.bool_)
     p_values = np.full(len(shared), np.nan)
     sides = later[alike], earlier[alike]
-    p_values[alike] = adjusted(*sides)
-    notes = [*contrary_notes(opposed(*sides), "so they count as not significant"),
-             *too_few(differing(*sides))]  # fmt: skip
+    p_values[alike] = adjust_p_values(*sides)
+    notes = [*note_contrary(find_opposed(*sides), "so they count as not significant"),
+             *note_too_few(count_differing(*sides))]  # fmt: skip
     moves = [
         Move(
             labels={kind: second.labels(int(other[i]))[kind] for kind in kinds},
@@ -237,7 +237,7 @@ def _list_incomparable(
     first: Tallies, second: Tallies, one: NDArray[np.intp], other: NDArray[np.intp]
 ) -> list[str]:
     """What lines promise differently, or prove, which makes their numbers differ in meaning."""
-    ours, theirs = aspects(first), aspects(second)
+    ours, theirs = describe_aspects(first), describe_aspects(second)
     silent = [""] * max(len(first), len(second))
     reasons = []
     for i, j in zip(one.tolist(), other.tolist(), strict=True):
@@ -255,7 +255,7 @@ def _list_incomparable(
 def _average_shared(values: _Floats, others: _Floats, by: str) -> Interval | None:
     """Of the seeds at which both sides have a value; None without one."""
     known = values[~np.isnan(values) & ~np.isnan(others)]
-    return interval(known, by) if len(known) else None
+    return estimate_interval(known, by) if len(known) else None
 
 
 def _sort_key(move: Move) -> tuple[bool, float]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.arrays import unique_inverse
+from fpbench.base.arrays import find_unique
 from fpbench.components.own_measures import (
     GUARANTEE,
     NO_GUARANTEE,
@@ -17,10 +17,10 @@ from fpbench.components.own_measures import (
     DefenceMeasures,
 )
 from fpbench.results.leaderboard import Leaderboard
-from fpbench.results.ranking import board
+from fpbench.results.ranking import make_board
 from fpbench.results.rows.comparability import UNPROVEN
 from fpbench.results.rows.lines import Tallies
-from fpbench.results.rows.pooling import pooled, shared
+from fpbench.results.rows.pooling import find_shared, pool
 from fpbench.results.rows.selection import (
     match_kind,
     match_rows,
@@ -65,7 +65,9 @@ class Defended:
     """Notes by data set."""
 
 
-def defences(results: Results, rank_by: str = "advantage", title: str = "") -> list[Leaderboard]:
+def rank_defences(
+    results: Results, rank_by: str = "advantage", title: str = ""
+) -> list[Leaderboard]:
     """Learners ranked by what they give away, those that give away least first.
 
     `rank_by`: `advantage`, `mean_advantage` or another measure of a defence.
@@ -82,13 +84,13 @@ def defences(results: Results, rank_by: str = "advantage", title: str = "") -> l
     been attacked more. An advantage means the same whatever was promised, so that learners with
     different guarantees are ranked together; the guarantee stands beside.
     """
-    learners = defended(results)
+    learners = tally_defences(results)
     if not len(learners.results):
         return []
     boards = []
     for scope, part in split_by_dataset(learners.results):
         keep = ("learner",) if scope.startswith("overall") else ("dataset", "learner")
-        mean = pooled(part, keep)
+        mean = pool(part, keep)
         tally = Tallies(mean.results)
         notes = [
             f"{name}: {text}" if keep == ("learner",) else text
@@ -97,7 +99,7 @@ def defences(results: Results, rank_by: str = "advantage", title: str = "") -> l
         ]  # fmt: skip
         if names := tally.names(range(len(tally))):
             rank_by = results.glossary.find(rank_by, names, "measure to rank defences by")
-        ranked = board(
+        ranked = make_board(
             tally, range(len(tally)), keep, rank_by, title, scope=scope, notes=tuple(notes),
             view="defences",
         )  # fmt: skip
@@ -105,7 +107,7 @@ def defences(results: Results, rank_by: str = "advantage", title: str = "") -> l
     return boards
 
 
-def defended(results: Results) -> Defended:
+def tally_defences(results: Results) -> Defended:
     """Learners by what the strongest attack on each reaches at each seed."""
     attacks = take_rows(results, match_kind(results, "adversary"))
     guarantees = _read_guarantees(results)
@@ -117,7 +119,7 @@ def defended(results: Results) -> Defended:
     for dataset in dict.fromkeys(names[i] for i in attacks.combination[done | failed].tolist()):
         here = match_rows(attacks, read_where({"dataset": dataset}))
         part = take_rows(attacks, here)
-        inside, count, left_out = shared(part, ("dataset", "learner"))
+        inside, count, left_out = find_shared(part, ("dataset", "learner"))
         if left_out:
             attacked = "attack that was" if left_out == 1 else "attacks that were"
             notes[dataset] = [f"left out: {left_out} {attacked} not made on every learner"]
@@ -148,7 +150,7 @@ def _collect_seeds(attacks: Results, chosen: Rows, measures: Sequence[_Floats]) 
     """A row for each learner and seed: those chosen, and the first failed one of all others."""
     learners, learner = attacks.merge_combinations(("dataset", "learner"))
     learner = learner[attacks.combination]
-    target = learner * len(attacks) + unique_inverse(attacks.seeds)[1]
+    target = learner * len(attacks) + find_unique(attacks.seeds)[1]
     _, failed = attacks.finished()
     failures = np.flatnonzero(failed & ~np.isin(target, target[chosen]))
     failures = failures[np.unique(target[failures], return_index=True)[1]]

@@ -9,8 +9,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from fpbench.base.sheet import Column, InWords, Sheet, html, plain_text
-from fpbench.base.text import format_number, percent, points_above, signed_points
+from fpbench.base.sheet import Column, InWords, Sheet, write_html, write_plain
+from fpbench.base.text import format_number, format_percent, format_points, format_points_above
 from fpbench.components.measures import LESS, Glossary
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.results.statistics.intervals import LEAST_SEEDS
@@ -164,22 +164,22 @@ class Leaderboard:
 
     def __str__(self) -> str:
         """The table, and what it says."""
-        return plain_text([sheet(self)])
+        return write_plain([make_sheet(self)])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return html([sheet(self)])
+        return write_html([make_sheet(self)])
 
 
-def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = None) -> Sheet:
+def make_sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = None) -> Sheet:
     """A leaderboard as a table.
 
     `measures`: the measures to show, beside the one it is ranked by; none for those that tell most.
     `most`: how many lines to show; None for all.
     """
-    kinds, lines = varying(board), board.lines[:most]
+    kinds, lines = list_varying_kinds(board), board.lines[:most]
     if board.reference is not None:
         lines = (*lines, board.reference)
         kinds += ["adversary"] * ("adversary" not in kinds)
@@ -187,7 +187,7 @@ def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = N
     counts = [_format_counts(line) for line in board.lines]
     alike = len(set(counts)) == 1 and not any(line.failed for line in board.lines)
     requested = [*(name for name in measures if name != board.rank_by), board.rank_by]
-    names = requested if measures else columns(board)
+    names = requested if measures else list_columns(board)
     names = [name for name in names if any(name in line.measures for line in board.lines)]
     points = board.in_points and not measures
     body = (_make_point_columns if points else _make_columns)(
@@ -264,9 +264,10 @@ def _make_point_columns(
 
 
 _POINTS: dict[str, Callable[[float], str]] = {
-    **dict.fromkeys(REPORT_COLUMNS, percent),
-    **dict.fromkeys(LEAK_COLUMNS[:-2], percent),
-    "leak": signed_points, "limit": points_above, "claim_holds": percent, "proven": percent,
+    **dict.fromkeys(REPORT_COLUMNS, format_percent),
+    **dict.fromkeys(LEAK_COLUMNS[:-2], format_percent),
+    "leak": format_points, "limit": format_points_above, "claim_holds": format_percent,
+    "proven": format_percent,
 }  # fmt: skip
 """How shares are written on a board in percent."""
 
@@ -291,7 +292,7 @@ def _make_certainty_columns(board: Leaderboard, counts: Sequence[str]) -> dict[s
     """The columns of p-values and seeds, where they say something."""
     body = {}
     if any(line.p_above is not None and line.p_above < 1 for line in board.lines):
-        body[_P_VALUE] = [p_value(line.p_above) for line in board.lines]
+        body[_P_VALUE] = [format_p_value(line.p_above) for line in board.lines]
     if counts:
         body["seeds"] = list(counts)
     return body
@@ -308,7 +309,7 @@ def _format_ranks(board: Leaderboard) -> list[str]:
     ]
 
 
-def p_value(value: float | None) -> str:
+def format_p_value(value: float | None) -> str:
     """A p-value in three digits; nothing without one."""
     if value is None:
         return ""
@@ -341,7 +342,7 @@ def _describe_shared(
 
 def _list_notes(board: Leaderboard) -> Iterable[str]:
     above = [line for line in board.lines if _exceeds_limit(line)]
-    if above and "gain" in columns(board):
+    if above and "gain" in list_columns(board):
         lines = "1 line" if len(above) == 1 else f"{len(above)} lines"
         yield (
             f"gain exceeds its limit in {lines}: at least the difference is repair of the first "
@@ -384,7 +385,7 @@ def _list_warnings(board: Leaderboard) -> Iterable[str]:
         yield f"{text}{where}"
 
 
-def columns(board: Leaderboard) -> list[str]:
+def list_columns(board: Leaderboard) -> list[str]:
     """Measures to show, the one that is ranked by last: it is the one with an interval."""
     measured = board.measured
     declared = [measure.name for measure in board.glossary.columns(measured)
@@ -440,7 +441,7 @@ def _varies(board: Leaderboard, name: str) -> bool:
     return len(set(means)) > 1
 
 
-def varying(board: Leaderboard) -> list[str]:
+def list_varying_kinds(board: Leaderboard) -> list[str]:
     """The kinds whose labels differ."""
     return [k for k in board.kinds if len({line.labels[k] for line in board.lines}) > 1]
 

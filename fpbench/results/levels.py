@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from fpbench.base.text import signed_points
-from fpbench.components.sights import SIGHTS, sights_of
+from fpbench.base.text import format_points
+from fpbench.components.sights import SIGHTS, list_sights
 from fpbench.results.sentences import choose_line, count_groups, group_of, list_words, name_attack
 from fpbench.results.waterfall import Level, Waterfall
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fpbench.results.leaderboard import Leaderboard, Line
     from fpbench.results.statistics.intervals import Interval
 
-_SEEN = tuple(name for name in SIGHTS if name in sights_of("adversary") - {"labels"})
+_SEEN = tuple(name for name in SIGHTS if name in list_sights("adversary") - {"labels"})
 """What adversaries see: each of them that, and what stands before it."""
 _OF_FEW_MODELS = frozenset({"query", "twin"})
 """What most models cannot give, so that its lack says nothing."""
@@ -52,7 +52,7 @@ def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Water
             if measured is None or _reaches(best) > _reaches(measured):
                 measured = best
             attack = name_attack(board, measured, adversary=True)
-            levels.append(Level(name, _without(measured), attack, measured.labels))
+            levels.append(Level(name, _find_without(measured), attack, measured.labels))
     with_claim = _find_best(board, mine, "with_accuracy")
     if with_claim is None or len(levels) < 2:
         return None
@@ -78,7 +78,7 @@ def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Water
     ):  # fmt: skip
         own = (
             f"{name_attack(board, with_claim)} adds "
-            f"{signed_points(with_claim.measures['leak'].mean)} points to its own guess without "
+            f"{format_points(with_claim.measures['leak'].mean)} points to its own guess without "
             "the disclosure"
         )
     shown = [f"{kind} {line.labels[kind]}" for kind in board.within if line.labels[kind]]
@@ -89,12 +89,12 @@ def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Water
                      tuple(lacking), own)  # fmt: skip
 
 
-def _without(line: Line) -> Interval:
+def _find_without(line: Line) -> Interval:
     return line.measures["without_accuracy"]
 
 
 def _reaches(line: Line) -> float:
-    return _without(line).mean
+    return _find_without(line).mean
 
 
 def _find_last_seen(columns: str) -> str:

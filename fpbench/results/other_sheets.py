@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fpbench.base.sheet import Column, Sheet
-from fpbench.results.leaderboard import p_value
-from fpbench.results.waterfall import waterfall_data
+from fpbench.results.leaderboard import format_p_value
+from fpbench.results.waterfall import make_waterfall_data
 
 if TYPE_CHECKING:
     from fpbench.results.contrast import Contrast
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fpbench.results.statistics.intervals import Interval
 
 
-def data(board: Leaderboard) -> dict[str, Any]:
+def to_data(board: Leaderboard) -> dict[str, Any]:
     """A leaderboard as plain data, for JSON."""
     return {
         "title": board.title,
@@ -26,7 +26,7 @@ def data(board: Leaderboard) -> dict[str, Any]:
         "kinds": list(board.kinds),
         "within": list(board.within),
         "sentences": list(board.sentences),
-        "waterfall": waterfall_data(board.waterfall) if board.waterfall else None,
+        "waterfall": make_waterfall_data(board.waterfall) if board.waterfall else None,
         "notes": list(board.notes),
         "lines": [_make_line_data(line) for line in board.lines],
         "reference": _make_line_data(board.reference) if board.reference else None,
@@ -50,7 +50,7 @@ def _make_line_data(line: Line) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def grid_sheet(board: Leaderboard) -> Sheet | None:
+def make_grid_sheet(board: Leaderboard) -> Sheet | None:
     """Mechanisms against policies; None unless there are several of both.
 
     `board`: of the view `mechanisms`, or of another whose lines are of two kinds only.
@@ -86,7 +86,7 @@ def contrast_sheet(contrast: Contrast, most: int | None = None) -> Sheet:
         gap = move.difference
         spread = "-" if gap is None or gap.low is None else f"{write(gap.low)} to {write(gap.high)}"
         means = [write(each.mean) if each else "-" for each in (move.old, move.new, gap)]
-        sure = p_value(move.p) or "-"
+        sure = format_p_value(move.p) or "-"
         rows.append((*(move.labels[kind] for kind in varying), *means, spread, sure, move.word))
     shared = [f"{kind} {contrast.moves[0].labels[kind]}" for kind in contrast.kinds
               if kind not in varying and kind not in contrast.swaps]  # fmt: skip

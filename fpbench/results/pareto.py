@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.sheet import Column, Sheet, html, plain_text
+from fpbench.base.sheet import Column, Sheet, write_html, write_plain
 from fpbench.components.measures import GREATER
 from fpbench.components.own_measures import GLOSSARY, GUARANTEE, NO_GUARANTEE, UNPROMISED
-from fpbench.results.defences import STRONGEST, defended
+from fpbench.results.defences import STRONGEST, tally_defences
 from fpbench.results.rows.lines import Tallies
-from fpbench.results.statistics.intervals import Interval, interval
+from fpbench.results.statistics.intervals import Interval, estimate_interval
 from fpbench.store.results import Results
 
 OBJECTIVES = ("test_accuracy", "test_unfairness", "advantage", "epsilon")
@@ -26,7 +26,7 @@ _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Point:
+class FrontPoint:
     """A learner on one data set."""
 
     labels: Mapping[str, str]
@@ -59,21 +59,21 @@ class Front:
     dataset: str
     objectives: tuple[str, ...]
     """Names of the measures that points are compared by: those that some have."""
-    points: tuple[Point, ...]
+    points: tuple[FrontPoint, ...]
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """The table."""
-        return plain_text([front_sheet(self)])
+        return write_plain([make_front_sheet(self)])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return html([front_sheet(self)])
+        return write_html([make_front_sheet(self)])
 
 
-def front_sheet(front: Front, most: int | None = None) -> Sheet:
+def make_front_sheet(front: Front, most: int | None = None) -> Sheet:
     """A Pareto front as a table: the learners on it, then those that are dominated."""
     names = [GLOSSARY.heading(name) for name in front.objectives]
     rows = []
@@ -114,7 +114,7 @@ def front_sheet(front: Front, most: int | None = None) -> Sheet:
     )
 
 
-def pareto(results: Results, title: str = "") -> list[Front]:
+def find_fronts(results: Results, title: str = "") -> list[Front]:
     """The Pareto front of the learners of each data set; none without attacks.
 
     A learner without a guarantee has an infinite epsilon. Epsilons of guarantees with other
@@ -123,7 +123,7 @@ def pareto(results: Results, title: str = "") -> list[Front]:
     the share of 1,000 joint resamples of the seeds in which it is. A learner that lacks accuracy,
     unfairness or advantage is not compared.
     """
-    learners = defended(results)
+    learners = tally_defences(results)
     tally = Tallies(learners.results)
     values = np.stack([tally.by_seed(name) for name in OBJECTIVES], axis=-1)
     done = np.isfinite(tally.by_seed("strongest_accuracy"))
@@ -163,7 +163,7 @@ def _make_front(
     shares = _count_resamples(costs, kinds, objectives)
     lacking: NDArray[np.bool_] = np.asarray(np.isnan(costs).any(axis=1))
     points = [
-        Point(
+        FrontPoint(
             labels={"dataset": dataset, "learner": learner},
             values=_compute_intervals(values[i]),
             guarantee=kinds[i],
@@ -188,7 +188,7 @@ def _compute_intervals(values: _Floats) -> dict[str, Interval]:
     intervals = {}
     for i, name in enumerate(OBJECTIVES):
         if np.isfinite(values[:, i]).all():
-            intervals[name] = interval(values[:, i], name)
+            intervals[name] = estimate_interval(values[:, i], name)
     return intervals
 
 

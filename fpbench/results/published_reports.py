@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from fpbench.base.text import percent, signed_points
+from fpbench.base.text import format_percent, format_points
 from fpbench.components.names import ATTACK
 from fpbench.results.leaderboard import Leaderboard, Line
-from fpbench.results.ranking import board, check_measured, name_measure
+from fpbench.results.ranking import check_measured, make_board, name_measure
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.rows.selection import split_by_dataset
 from fpbench.store.results import Results
@@ -50,7 +50,7 @@ def rank_reports(results: Results, rank_by: str, title: str = "") -> list[Leader
         # Another's reports may say nothing of what they are good for.
         by = "leak" if rank_by == REPORT_RANKING and rank_by not in names else rank_by
         kinds = tuple(kind for kind in ATTACK if any(tally.labels(i)[kind] for i in lines))
-        ranked = board(tally, lines, kinds, by, title, scope=scope, view="reports")
+        ranked = make_board(tally, lines, kinds, by, title, scope=scope, view="reports")
         boards.append(_mark_front(ranked))
     check_measured(results.glossary, rank_by, measured, boards)
     return boards
@@ -77,7 +77,7 @@ def _mark_front(ranked: Leaderboard) -> Leaderboard:
               for line in ranked.lines]  # fmt: skip
     for model in dict.fromkeys(models):
         mine = [i for i, own in enumerate(models) if own == model]
-        front = find_front([_costs(ranked.lines[i]) for i in mine])
+        front = find_front([_find_costs(ranked.lines[i]) for i in mine])
         on_front |= {i for i, ahead in zip(mine, front, strict=True) if ahead}
     lines = tuple(
         replace(line, labels={**line.labels, PARETO: ON_FRONT if i in on_front else ""})
@@ -87,7 +87,7 @@ def _mark_front(ranked: Leaderboard) -> Leaderboard:
     return replace(ranked, kinds=(*ranked.kinds, PARETO), lines=lines, sentences=sentences)
 
 
-def _costs(line: Line) -> tuple[float, float]:
+def _find_costs(line: Line) -> tuple[float, float]:
     """Leak and error of the rates; NaN where one is not known."""
     leak, error = (line.measures.get(name) for name in ("leak", "rate_error"))
     if leak is None or error is None:
@@ -115,7 +115,7 @@ def _summarise(lines: Sequence[Line]) -> tuple[str, ...]:
     The two reports are chosen among all, so that their leaks are told without a test; the board
     has their intervals.
     """
-    known = [line for line in lines if not np.isnan(_costs(line)).any()]
+    known = [line for line in lines if not np.isnan(_find_costs(line)).any()]
     if not known:
         return ()
     worst = max(known, key=lambda line: line.measures["leak"].mean)
@@ -125,16 +125,16 @@ def _summarise(lines: Sequence[Line]) -> tuple[str, ...]:
     ]
     near = [line for line in known if line.measures["rate_error"].mean <= _NEAR]
     if not near:
-        return (*sentences, f"No report shows rates that are off by at most {percent(_NEAR)} "
-                            "points on average.")  # fmt: skip
+        return (*sentences, "No report shows rates that are off by at most "
+                            f"{format_percent(_NEAR)} points on average.")  # fmt: skip
     least = min(near, key=lambda line: line.measures["leak"].mean)
     if least is not worst:
         sentences.append(
-            f"Of the {len(near)} whose rates are off by at most {percent(_NEAR)} points on "
+            f"Of the {len(near)} whose rates are off by at most {format_percent(_NEAR)} points on "
             f"average, {_name(least)} gives away least: {_describe_leak(least)}, and "
             f"{_describe_proven(least)}."
         )
-    nobody = [line for line in known if _proven(line) == 0]
+    nobody = [line for line in known if _find_proven(line) == 0]
     sentences.append(f"{len(nobody)} of {len(known)} reports prove nobody's group.")
     return tuple(sentences)
 
@@ -145,23 +145,23 @@ def _name(line: Line) -> str:
 
 def _describe_leak(line: Line) -> str:
     leak = line.measures["leak"]
-    text = f"{signed_points(leak.mean).lstrip('+')} points"
+    text = f"{format_points(leak.mean).lstrip('+')} points"
     if leak.low is None or leak.high is None:
         return f"{text} at one seed" if leak.count == 1 else text
-    return f"{text} (95 %: {signed_points(leak.low)} to {signed_points(leak.high)})"
+    return f"{text} (95 %: {format_points(leak.low)} to {format_points(leak.high)})"
 
 
-def _proven(line: Line) -> float:
+def _find_proven(line: Line) -> float:
     share = line.measures.get("people_proven")
     return np.nan if share is None else share.mean
 
 
 def _describe_proven(line: Line) -> str:
-    share = _proven(line)
+    share = _find_proven(line)
     if not share > 0:
         return "proves nobody's group"
     unsure = line.measures.get("proven_unsure")
-    text = f"proves the group of {percent(share)} % of people"
+    text = f"proves the group of {format_percent(share)} % of people"
     if unsure is None:
         return text
-    return f"{text}; of {percent(unsure.mean)} % the adversary was unsure before"
+    return f"{text}; of {format_percent(unsure.mean)} % the adversary was unsure before"

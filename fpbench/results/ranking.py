@@ -18,12 +18,12 @@ from fpbench.components.names import ATTACK, AUDIT
 from fpbench.components.own_measures import MEASURES
 from fpbench.results.leaderboard import LEAK_RANKING, Leaderboard, Line
 from fpbench.results.levels import make_waterfall
-from fpbench.results.rows.comparability import OF_CLAIMS, aspects, classes
+from fpbench.results.rows.comparability import OF_CLAIMS, describe_aspects, split_classes
 from fpbench.results.rows.lines import Tallies
-from fpbench.results.rows.pooling import Pooled, pooled
+from fpbench.results.rows.pooling import Pooled, pool
 from fpbench.results.rows.selection import take_rows
 from fpbench.results.sentences import summarise_leak
-from fpbench.results.statistics.signed_ranks import neighbours, shared_ranks
+from fpbench.results.statistics.signed_ranks import compare_neighbours, share_ranks
 from fpbench.store.results import Results
 
 EARLIER = "rows of an earlier fpbench lack with, without and leak: run again"
@@ -54,7 +54,7 @@ def rank(
     task.
     """
     tally = Tallies(results)
-    aspects_of_lines = aspects(tally)
+    aspects_of_lines = describe_aspects(tally)
     boards, measured = [], set()
     rank_by = name_measure(results.glossary, rank_by, results.names)
     for kinds, audits in ((ATTACK, False), (AUDIT, True)):
@@ -68,7 +68,9 @@ def rank(
                 for aspect in [name for name in apart_by if name.startswith(OF_CLAIMS)]:
                     del apart_by[aspect]
             earlier = (EARLIER,) if rank_by == LEAK_RANKING and _lacks_beliefs(results) else ()
-            for apart, notes, lines in parted(tally, apart_by, mine, chosen_by, together=together):
+            for apart, notes, lines in part_lines(
+                tally, apart_by, mine, chosen_by, together=together
+            ):
                 said = notes if audits else (*notes, *earlier)
                 maker = _Maker(title, chosen_by, used, apart, said)
                 boards += _rank_class(results, tally, lines, maker)
@@ -113,7 +115,7 @@ def check_measured(
         glossary.find(rank_by, measured, "measure to rank by")
 
 
-def parted(
+def part_lines(
     tally: Tallies,
     said: Mapping[str, list[str]],
     lines: Sequence[int],
@@ -129,7 +131,7 @@ def parted(
     valued = set(lines if means is None else np.flatnonzero(~np.isnan(means)).tolist())
     ranked = [line for line in lines if line in valued]
     others = [line for line in lines if line not in valued]
-    by_class = classes(said, ranked)
+    by_class = split_classes(said, ranked)
     if together and len(by_class) > 1:
         kinds = "; ".join(", ".join(apart) for apart in by_class)
         note = f"warning: ranked together, but not comparable: {kinds}"
@@ -162,25 +164,25 @@ def _rank_class(
     for line in lines:
         of_dataset.setdefault(tally.labels(line)["dataset"], []).append(line)
     if len(of_dataset) == 1:
-        return [board(tally, lines, maker.kinds, maker.rank_by, maker.title, apart=maker.apart,
-                      notes=maker.notes)]  # fmt: skip
+        return [make_board(tally, lines, maker.kinds, maker.rank_by, maker.title, apart=maker.apart,
+                           notes=maker.notes)]  # fmt: skip
     boards = []
     kinds = tuple(kind for kind in maker.kinds if kind != "dataset")
     everywhere = _find_everywhere(tally, lines, len(of_dataset))
     if everywhere:
-        mean = Tallies(pooled(take_rows(results, np.isin(tally.line, everywhere)), kinds).results)
+        mean = Tallies(pool(take_rows(results, np.isin(tally.line, everywhere)), kinds).results)
         left = len(lines) - len(everywhere)
         of = f"{left} combination{'s' * (left != 1)}"
         exclusions = [f"left out: {of} that not every data set has"] if left else []
         boards.append(
-            board(mean, range(len(mean)), kinds, maker.rank_by, maker.title,
-                  scope=f"overall: means over {len(of_dataset)} data sets", apart=maker.apart,
-                  notes=(*maker.notes, *exclusions))
+            make_board(mean, range(len(mean)), kinds, maker.rank_by, maker.title,
+                       scope=f"overall: means over {len(of_dataset)} data sets", apart=maker.apart,
+                       notes=(*maker.notes, *exclusions))
         )  # fmt: skip
     for dataset, mine in of_dataset.items():
         boards.append(
-            board(tally, mine, maker.kinds, maker.rank_by, maker.title, scope=f"data set {dataset}",
-                  apart=maker.apart, notes=maker.notes)
+            make_board(tally, mine, maker.kinds, maker.rank_by, maker.title,
+                       scope=f"data set {dataset}", apart=maker.apart, notes=maker.notes)
         )  # fmt: skip
     return boards
 
@@ -195,13 +197,13 @@ def _find_everywhere(tally: Tallies, lines: Sequence[int], datasets: int) -> lis
     return sorted(line for alike in lines_of.values() if len(alike) == datasets for line in alike)
 
 
-def left_out(mean: Pooled) -> list[str]:
+def list_left_out(mean: Pooled) -> list[str]:
     """What a mean over settings left out."""
     of = f"{mean.left_out} setting{'s' * (mean.left_out != 1)}"
     return [f"left out of the means: {of} that not every line has"] if mean.left_out else []
 
 
-def board(
+def make_board(
     tally: Tallies,
     numbers: Sequence[int],
     kinds: tuple[str, ...],
@@ -235,8 +237,8 @@ def board(
     if len(ranked):
         values = tally.by_seed(rank_by)[places[ranked]]
         starts = np.concatenate([[True], group[ranked][1:] != group[ranked][:-1]])
-        adjusted, remarks = neighbours(values, starts)
-        shared = shared_ranks(adjusted, starts)
+        adjusted, remarks = compare_neighbours(values, starts)
+        shared = share_ranks(adjusted, starts)
         ranks = dict(zip(ranked.tolist(), shared.tolist(), strict=True))
         p_values = {
             line: p

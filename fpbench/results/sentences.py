@@ -13,9 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.text import percent, points_above, signed_points
-from fpbench.results.statistics.intervals import LEAST_SEEDS, all_alike, bounds, widest
-from fpbench.results.statistics.signed_ranks import ALPHA, signed_rank
+from fpbench.base.text import format_percent, format_points, format_points_above
+from fpbench.results.statistics.intervals import (
+    LEAST_SEEDS,
+    are_alike,
+    estimate_bounds,
+    widen_interval,
+)
+from fpbench.results.statistics.signed_ranks import ALPHA, compare_signed_ranks
 
 if TYPE_CHECKING:
     from fpbench.results.leaderboard import Leaderboard, Line
@@ -49,13 +54,15 @@ def summarise_leak(
     sentences = []
     line = board.lines[chosen]
     if (baseline := line.measures.get("majority_accuracy")) is not None:
-        sentences.append(f"Naming the largest group is right for {percent(baseline.mean)} %.")
+        sentences.append(
+            f"Naming the largest group is right for {format_percent(baseline.mean)} %."
+        )
     several = count_groups(board)
     if (without := line.measures.get("without_accuracy")) is not None:
         seen = list_words(text("adversary_sees", chosen).split(", ")) or "what it sees"
         sentences.append(
             f"From {seen} the best attack{_name_model(line, several)} guesses "
-            f"{percent(without.mean)} % ({_name_best(board, chosen)})"
+            f"{format_percent(without.mean)} % ({_name_best(board, chosen)})"
             f"{_describe_most(board, line, reached, text)}."
         )
     values = leaks[chosen][~np.isnan(leaks[chosen])]
@@ -93,7 +100,7 @@ def _describe_most(
     other = board.lines[most]
     reached_there = _get_mean(other, "without_accuracy")
     if other.labels["learner"] == line.labels["learner"] or (
-        percent(reached_there) == percent(_get_mean(line, "without_accuracy"))
+        format_percent(reached_there) == format_percent(_get_mean(line, "without_accuracy"))
     ):
         return ""
     seen = text("adversary_sees", most).split(", ")
@@ -108,18 +115,18 @@ def _describe_most(
     name = other.labels["learner"]
     if best is None:
         from_seen = list_words(seen) or "what it sees"
-        return f"; the best on {name} guesses {percent(reached_there)} % from {from_seen}"
+        return f"; the best on {name} guesses {format_percent(reached_there)} % from {from_seen}"
     before = _get_mean(board.lines[best], "without_accuracy")
     brought = reached[most] - reached[best]
     tested = _test(brought[~np.isnan(brought)], "without_accuracy", _count_tried(board))
     if tested is None or not (tested.clear and tested.low > 0):
         return (
-            f"; the best on {name} guesses {percent(reached_there)} % from "
-            f"{list_words(seen)}, and {percent(before)} % without the predictions"
+            f"; the best on {name} guesses {format_percent(reached_there)} % from "
+            f"{list_words(seen)}, and {format_percent(before)} % without the predictions"
         )
     return (
-        f"; on {name} its predictions raise the best attack from {percent(before)} to "
-        f"{percent(reached_there)} % ({tested.interval} points)"
+        f"; on {name} its predictions raise the best attack from {format_percent(before)} to "
+        f"{format_percent(reached_there)} % ({tested.interval} points)"
     )
 
 
@@ -132,13 +139,13 @@ def _describe_others(board: Leaderboard, leaks: NDArray[np.float64], chosen: int
         return ""
     line, gained = board.lines[most], _get_mean(board.lines[most], "leak")
     least = max(0.0, _get_mean(board.lines[chosen], "leak"))
-    if not gained > least or signed_points(gained) == signed_points(least):
+    if not gained > least or format_points(gained) == format_points(least):
         return ""
     tested = _test(leaks[most][~np.isnan(leaks[most])], "leak", tried)
     if tested is None or not (tested.clear and tested.low > 0):
         return ""
     named = f"{name_attack(board, line)}{_name_model(line, count_groups(board))}"
-    points = signed_points(gained).lstrip("+")
+    points = format_points(gained).lstrip("+")
     return f"; other attacks gain up to {points} points ({named}), but guess no more than the best"
 
 
@@ -194,14 +201,14 @@ def describe_added(values: NDArray[np.float64], name: str, tried: int = 1) -> st
     mean, count = float(values.mean()), len(values)
     if count == 1:
         return f"{_format_points(mean)} at one seed (other seeds may differ)"
-    if all_alike(values):
+    if are_alike(values):
         return f"{_format_points(mean)} at each of {count} seeds"
     tested = _test(values, name, tried)
     if tested is None:
         return f"{_format_points(mean)}, not significant at {count} seeds"
     if tested.low <= 0 <= tested.high:
         return (
-            f"adds nothing that {count} seeds can tell ({signed_points(mean)} points, "
+            f"adds nothing that {count} seeds can tell ({format_points(mean)} points, "
             f"{tested.interval})"
         )
     doubt = "" if tested.clear else (
@@ -231,14 +238,16 @@ def _test(values: NDArray[np.float64], name: str, tried: int) -> _Tested | None:
 
     `name`: of the measure, which seeds the resampling.
     """
-    if len(values) < LEAST_SEEDS or all_alike(values):
+    if len(values) < LEAST_SEEDS or are_alike(values):
         return None
     share = _EACH_SIDE / tried
-    ends = bounds(values[None], name) if tried == 1 else widest(values, name, share)
+    ends = (
+        estimate_bounds(values[None], name) if tried == 1 else widen_interval(values, name, share)
+    )
     low, high = (float(np.squeeze(end)) for end in ends)
     at_once = f" of {tried} at once" if tried > 1 else ""
-    p_value = float(signed_rank(values[None], np.zeros((1, len(values))))[0]) * tried
-    interval = f"95 %{at_once}: {signed_points(low)} to {signed_points(high)}"
+    p_value = float(compare_signed_ranks(values[None], np.zeros((1, len(values))))[0]) * tried
+    interval = f"95 %{at_once}: {format_points(low)} to {format_points(high)}"
     return _Tested(low, high, interval, min(p_value, 1.0))
 
 
@@ -251,7 +260,7 @@ _EACH_SIDE = 0.025
 
 
 def _format_points(mean: float) -> str:
-    text = signed_points(mean)
+    text = format_points(mean)
     verb = "takes away" if text.startswith("-") else "adds"
     return f"{verb} {text.lstrip('+-')} points"
 
@@ -262,8 +271,8 @@ def _describe_limit(line: Line, covers: str, *, alone: bool) -> str:
         return ""
     besides = ", apart from what the model itself gives away" if _NOT_THE_MODEL in covers else ""
     return (
-        f"; an attacker who knows the population gains at most {points_above(limit.mean)} points "
-        f"on average from {'it' if alone else 'the claim alone'}"
+        f"; an attacker who knows the population gains at most {format_points_above(limit.mean)} "
+        f"points on average from {'it' if alone else 'the claim alone'}"
         f"{besides}"
     )
 

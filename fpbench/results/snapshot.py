@@ -19,7 +19,7 @@ from fpbench.components.measures import Measure
 from fpbench.components.names import Status
 from fpbench.results import views
 from fpbench.results.leaderboard import Leaderboard
-from fpbench.results.pareto import Front, pareto
+from fpbench.results.pareto import Front, find_fronts
 from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.rows.labels import Components, name_parameters, read_components
 from fpbench.results.rows.selection import read_filter, select_rows
@@ -98,8 +98,8 @@ class Snapshot(InWords):
         results = self.select(where)
         view = views.check_view(view)
         measure = by or views.RANK_BY.get(view, self.rank_by)
-        boards = views.view(results, view, measure, self.title, together=together)
-        more = filter(None, (_missing(results), self._describe_unshown()))
+        boards = views.make_view_boards(results, view, measure, self.title, together=together)
+        more = filter(None, (_count_missing(results), self._describe_unshown()))
         if boards:
             boards[0] = replace(boards[0], notes=(*boards[0].notes, *more))
         settings = name_parameters(self.components)
@@ -125,7 +125,7 @@ class Snapshot(InWords):
 
     def pareto(self, where: str | Iterable[str] = ()) -> Shown[Front]:
         """The Pareto fronts; see `Run.pareto`."""
-        return Shown(pareto(self.select(where), self.title))
+        return Shown(find_fronts(self.select(where), self.title))
 
 
 def read_snapshot(store: Store, *, keys: bool = True) -> Snapshot:
@@ -134,14 +134,14 @@ def read_snapshot(store: Store, *, keys: bool = True) -> Snapshot:
     unrecorded = store.glossary is None
     if unrecorded or store.lacks_figures:
         add = results.glossary.declaring if unrecorded else results.glossary.complete
-        results = replace(results, glossary=add(_installed_measures(store.matrix or "")))
+        results = replace(results, glossary=add(_list_installed_measures(store.matrix or "")))
     return Snapshot(
         store.directory, store.title, store.rank_by, add_comparisons(results), store.matrix,
         store.unshown_seeds,
     )  # fmt: skip
 
 
-def _installed_measures(matrix: str) -> Iterator[Measure]:
+def _list_installed_measures(matrix: str) -> Iterator[Measure]:
     """What the components of a run declare, as far as they are installed.
 
     `matrix`: canonical JSON of the matrix, of a run of an earlier fpbench, which did not record it.
@@ -154,7 +154,7 @@ def _installed_measures(matrix: str) -> Iterator[Measure]:
                     yield replace(measure, source=f"{kind} {name}")
 
 
-def _missing(results: Results) -> str:
+def _count_missing(results: Results) -> str:
     """How many cells have no result, so that nobody takes the others for all."""
     done, failed = results.finished()
     if (done | failed).all():

@@ -13,21 +13,21 @@ import numpy as np
 
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.components.names import KINDS
-from fpbench.results.defences import defences
+from fpbench.results.defences import rank_defences
 from fpbench.results.leaderboard import Leaderboard
 from fpbench.results.published_reports import REPORT_RANKING, rank_reports
 from fpbench.results.ranking import (
-    board,
     check_measured,
     choose_measure,
-    left_out,
+    list_left_out,
+    make_board,
     name_measure,
-    parted,
+    part_lines,
     rank,
 )
-from fpbench.results.rows.comparability import aspects
+from fpbench.results.rows.comparability import describe_aspects
 from fpbench.results.rows.lines import Tallies
-from fpbench.results.rows.pooling import pooled
+from fpbench.results.rows.pooling import pool
 from fpbench.results.rows.selection import (
     match_kind,
     split_by_dataset,
@@ -86,7 +86,7 @@ def check_view(name: str) -> str:
     return name
 
 
-def view(
+def make_view_boards(
     results: Results, name: str, rank_by: str, title: str = "", *, together: bool = False
 ) -> list[Leaderboard]:
     """The leaderboards of a view; none if the run has nothing of the kind.
@@ -105,7 +105,7 @@ def view(
     if name == "reports":
         return rank_reports(results, rank_by, title)
     if name == "defences":
-        return defences(results, rank_by, title)
+        return rank_defences(results, rank_by, title)
     if name not in _POOLED:
         raise InputError(f"the view {name!r} has no ranking")
     return _make_pooled_view(results, name, rank_by, title, together=together)
@@ -124,7 +124,9 @@ def _make_pooled_view(
     rank_by = name_measure(results.glossary, rank_by, names)
     by = choose_measure(results.glossary, rank_by, names)
     boards = []
-    for apart, notes, mine in parted(tally, aspects(tally), lines, by, together=together):
+    for apart, notes, mine in part_lines(
+        tally, describe_aspects(tally), lines, by, together=together
+    ):
         part = take_rows(results, np.isin(tally.line, mine))
         overall, *own = split_by_dataset(part)
         if own:  # a mean over all data sets compares lines that are there on all of them
@@ -158,15 +160,15 @@ def _make_board(
     apart: tuple[str, ...],
     notes: tuple[str, ...],
 ) -> Leaderboard:
-    mean = pooled(rows, keep)
+    mean = pool(rows, keep)
     tally = Tallies(mean.results)
     numbers = range(len(tally))
     kinds = tuple(kind for kind in keep if any(tally.labels(i)[kind] for i in numbers))
     remarks = [_tell_settings(mean.settings, mean.kinds)] if mean.settings > 1 else []
-    remarks += left_out(mean)
+    remarks += list_left_out(mean)
     if not mean.settings:
         remarks = ["nothing is ranked: lines have no setting in common, each mean is over its own"]
-    return board(
+    return make_board(
         tally, numbers, kinds, by, title,
         scope=scope, apart=apart, notes=(*notes, *remarks), view=name, unranked=not mean.settings,
     )  # fmt: skip

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fpbench.base.sheet import Column, Line, Paged, Sheet
-from fpbench.base.text import percent, signed_points
+from fpbench.base.sheet import Column, Paged, Separator, Sheet
+from fpbench.base.text import format_percent, format_points
 
 if TYPE_CHECKING:
     from fpbench.results.statistics.intervals import Interval
@@ -47,9 +47,9 @@ class Waterfall(Paged):
     own_gain: str = ""
     """What the disclosure adds to the last attack itself, if that was not the best before."""
 
-    def page(self) -> list[Sheet | Line]:
+    def page(self) -> list[Sheet | Separator]:
         """The bars that a terminal shows."""
-        return [waterfall_sheet(self)]
+        return [make_waterfall_sheet(self)]
 
     @property
     def caption(self) -> str:
@@ -65,17 +65,17 @@ class Waterfall(Paged):
         return ". ".join(filter(None, parts)) + "."
 
 
-def waterfall_sheet(waterfall: Waterfall) -> Sheet:
+def make_waterfall_sheet(waterfall: Waterfall) -> Sheet:
     """A waterfall as bars of a terminal: what a level adds is dark."""
     rows, before = [], 0.0
     for level in waterfall.levels:
         right, first = level.right, level is waterfall.levels[0]
         ends = "-" if right.low is None or right.high is None else (
-            f"{percent(right.low)} to {percent(right.high)}"
+            f"{format_percent(right.low)} to {format_percent(right.high)}"
         )  # fmt: skip
-        added = "" if first else signed_points(right.mean - before)
+        added = "" if first else format_points(right.mean - before)
         rows.append(
-            (level.name, percent(right.mean), added, draw_bar(before, right.mean), ends,
+            (level.name, format_percent(right.mean), added, draw_bar(before, right.mean), ends,
              level.attack)
         )  # fmt: skip
         before = right.mean
@@ -103,7 +103,7 @@ def draw_bar(before: float, after: float) -> str:
     return "░" * light + "█" * whole + (_EIGHTHS[rest] if rest else "")
 
 
-def waterfall_data(waterfall: Waterfall) -> dict[str, Any]:
+def make_waterfall_data(waterfall: Waterfall) -> dict[str, Any]:
     """A waterfall as plain data, for JSON."""
     return {
         "about": waterfall.about,

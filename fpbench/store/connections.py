@@ -42,7 +42,7 @@ def suggest_remedy(error: sqlite3.Error) -> str:
     return _HINTS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "")
 
 
-class Reader(sqlite3.Connection):
+class ReadConnection(sqlite3.Connection):
     """A connection that changes nothing: to a store as it lies there, or to a copy of it."""
 
     _folder: tempfile.TemporaryDirectory[str] | None = None
@@ -80,14 +80,14 @@ def check_store(file: Path) -> None:
     Raises OSError if there is a journal beside it, which fpbench never writes; or if the store, its
     log or the index of the log is no regular file of its own.
     """
-    journal = companion(file, "-journal")
+    journal = name_companion(file, "-journal")
     if os.path.lexists(journal):
         why = (
             "fpbench never writes such a file, and SQLite would obey it and delete the files that "
             "it names; remove it if you know where it comes from"
         )
         raise OSError(errno.EINVAL, why, str(journal))
-    for each in (file, companion(file, "-wal"), companion(file, "-shm")):
+    for each in (file, name_companion(file, "-wal"), name_companion(file, "-shm")):
         if os.path.lexists(each):
             check_file(each, most=STORE_BYTES)
 
@@ -126,15 +126,19 @@ def connect_reader(file: Path, *, own: bool = False) -> sqlite3.Connection:
     if own:
         return _restrict(_open(file, "mode=ro"))
     for _ in range(_ATTEMPTS):
-        db = _open_copy(file) if os.path.lexists(companion(file, "-wal")) else _open_in_place(file)
+        db = (
+            _open_copy(file)
+            if os.path.lexists(name_companion(file, "-wal"))
+            else _open_in_place(file)
+        )
         if db is not None:
             return _restrict(db)
     raise OSError(errno.EBUSY, "it is written to faster than it can be copied", str(file))
 
 
-def _open(file: Path, how: str) -> Reader:
+def _open(file: Path, how: str) -> ReadConnection:
     return sqlite3.connect(
-        f"{file.absolute().as_uri()}?{how}", isolation_level=None, uri=True, factory=Reader
+        f"{file.absolute().as_uri()}?{how}", isolation_level=None, uri=True, factory=ReadConnection
     )
 
 
@@ -148,7 +152,7 @@ def _restrict(db: sqlite3.Connection) -> sqlite3.Connection:
     return db
 
 
-def _open_in_place(file: Path) -> Reader | None:
+def _open_in_place(file: Path) -> ReadConnection | None:
     """A store that nobody writes to, as it lies there; None if somebody has begun to."""
     descriptor = open_file(file, most=STORE_BYTES)
     try:
@@ -159,7 +163,7 @@ def _open_in_place(file: Path) -> Reader | None:
     with _close_on_error(db):
         db.execute("PRAGMA schema_version")  # which opens the file
         if _read_state(os.stat(file)) != _read_state(status) or os.path.lexists(
-            companion(file, "-wal")
+            name_companion(file, "-wal")
         ):
             db.close()
             return None
@@ -167,7 +171,7 @@ def _open_in_place(file: Path) -> Reader | None:
     return db
 
 
-def _open_copy(file: Path) -> Reader | None:
+def _open_copy(file: Path) -> ReadConnection | None:
     """A store and its log as they are at one moment, in a private folder; None if it was missed."""
     folder = tempfile.TemporaryDirectory(prefix="fpbench-", ignore_cleanup_errors=True)
     copy = Path(folder.name) / file.name
@@ -193,16 +197,16 @@ def _copy_both(file: Path, copy: Path) -> bool:
     with ExitStack() as stack:
         try:
             store = stack.enter_context(_open_stream(file))
-            log = stack.enter_context(_open_stream(companion(file, "-wal")))
+            log = stack.enter_context(_open_stream(name_companion(file, "-wal")))
         except FileNotFoundError:  # who wrote has just closed it
             return False
         _check_room(copy.parent, store, log)
         before = _read_generation(store, log)
         _copy(store, copy)
-        _copy(log, companion(copy, "-wal"))
+        _copy(log, name_companion(copy, "-wal"))
         same = all(
             _read_identity(os.fstat(stream.fileno())) == identify(each)
-            for stream, each in ((store, file), (log, companion(file, "-wal")))
+            for stream, each in ((store, file), (log, name_companion(file, "-wal")))
         )
         return same and _read_generation(store, log) == before
 
@@ -269,7 +273,7 @@ def copy_privately(db: sqlite3.Connection) -> sqlite3.Connection:
     return copy
 
 
-def companion(file: Path, suffix: str) -> Path:
+def name_companion(file: Path, suffix: str) -> Path:
     """A file that SQLite has beside a store: `-wal`, `-shm` or `-journal`."""
     return file.with_name(f"{file.name}{suffix}")
 

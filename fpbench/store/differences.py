@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_whole_number, to_path
-from fpbench.base.sheet import Line, Paged, Sheet, make_table
+from fpbench.base.sheet import Paged, Separator, Sheet, make_table
 from fpbench.base.text import count_noun
 from fpbench.components.names import KINDS, PORTABLE
-from fpbench.store.environment import same_kernels
-from fpbench.store.packing import Bits, Kind, Kinds, is_identical
+from fpbench.store.environment import have_same_kernels
+from fpbench.store.packing import Bits, Kinds, ValueKind, is_identical
 from fpbench.store.results import Results
 from fpbench.store.store import Store
 
@@ -47,7 +47,7 @@ def _find_near(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[
 
 
 @dataclass(frozen=True)
-class Change:
+class CellChange:
     """A measure or status of a cell that differs between two runs."""
 
     cell: str
@@ -96,11 +96,11 @@ class RunDifference(Paged):
     measures_only_one: tuple[str, ...]
     """Measures that only rows of the first have."""
     measures_only_other: tuple[str, ...]
-    statuses: tuple[Change, ...]
+    statuses: tuple[CellChange, ...]
     """Cells whose status differs."""
     spreads: tuple[Spread, ...]
     """Measures that differ, those in most cells first."""
-    changes: tuple[Change, ...]
+    changes: tuple[CellChange, ...]
     """The values that differ, cell by cell."""
 
     def __bool__(self) -> bool:
@@ -109,12 +109,12 @@ class RunDifference(Paged):
             or self.statuses or self.changes
         )  # fmt: skip
 
-    def page(self) -> list[Sheet | Line]:
+    def page(self) -> list[Sheet | Separator]:
         """What `fpbench diff` shows."""
         one, other = str(self.one), str(self.other)
-        page: list[Sheet | Line] = []
+        page: list[Sheet | Separator] = []
         if not self.same_matrix:
-            page.append(Line(
+            page.append(Separator(
                 "the runs are of different matrices: cells are the same if their labels and seed "
                 "are"
             ))  # fmt: skip
@@ -122,7 +122,7 @@ class RunDifference(Paged):
         page += _list_cells(f"only in {one}", self.only_one)
         page += _list_cells(f"only in {other}", self.only_other)
         for run, names in ((one, self.measures_only_one), (other, self.measures_only_other)):
-            page += [Line(f"measures only in {run}: {', '.join(names)}")] if names else []
+            page += [Separator(f"measures only in {run}: {', '.join(names)}")] if names else []
         rows = change_rows(self.statuses[:FEW], named=False)
         page += make_table("status", ("cell", one, other), (), rows)
         page += count_rest(len(self.statuses) - FEW)
@@ -131,14 +131,14 @@ class RunDifference(Paged):
         page += count_rest(sum(spread.cells for spread in self.spreads) - len(self.changes))
         if self.other_code:
             cells = count_noun(self.other_code, "cell")
-            page.append(Line(f"other code, data or versions made {cells} of both"))
+            page.append(Separator(f"other code, data or versions made {cells} of both"))
         title = "measures of cells that are not comparable across kernels"
         page += _tabulate_spreads(title, self.apart)
         if self.incomparable:
-            page.append(Line(f"{count_noun(self.incomparable, 'cell')} {NOT_COMPARABLE}"))
+            page.append(Separator(f"{count_noun(self.incomparable, 'cell')} {NOT_COMPARABLE}"))
         cells = count_noun(self.compared - self.incomparable, "cell")
         end = "they differ" if self else "the results are the same"
-        return [*page, Line(f"{cells} compared {name_comparison(self.exact)}: {end}")]
+        return [*page, Separator(f"{cells} compared {name_comparison(self.exact)}: {end}")]
 
 
 FEW = 10
@@ -156,7 +156,7 @@ def name_comparison(exact: bool) -> str:
     return f"within {TOLERANCE:g}, as other kernels computed the run or none are recorded"
 
 
-def change_rows(changes: Iterable[Change], *, named: bool = True) -> list[tuple[str, ...]]:
+def change_rows(changes: Iterable[CellChange], *, named: bool = True) -> list[tuple[str, ...]]:
     """Rows of a table: the cell, the measure if it is `named`, and both values."""
     return [
         (change.cell, *((change.name,) if named else ()), _write(change.one), _write(change.other))
@@ -164,9 +164,9 @@ def change_rows(changes: Iterable[Change], *, named: bool = True) -> list[tuple[
     ]
 
 
-def count_rest(count: int) -> list[Line]:
+def count_rest(count: int) -> list[Separator]:
     """How many are not listed, if any."""
-    return [Line(f"  and {count:,} more")] if count > 0 else []
+    return [Separator(f"  and {count:,} more")] if count > 0 else []
 
 
 def _write(value: Any) -> str:
@@ -174,11 +174,11 @@ def _write(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
-def _list_cells(heading: str, cells: Sequence[str]) -> list[Line]:
+def _list_cells(heading: str, cells: Sequence[str]) -> list[Separator]:
     if not cells:
         return []
-    named = [Line(f"  {cell}") for cell in cells[:FEW]]
-    head = Line(f"{count_noun(len(cells), 'cell')} {heading}:")
+    named = [Separator(f"  {cell}") for cell in cells[:FEW]]
+    head = Separator(f"{count_noun(len(cells), 'cell')} {heading}:")
     return [head, *named, *count_rest(len(cells) - FEW)]
 
 
@@ -215,10 +215,10 @@ def diff(one: str | Path, other: str | Path, *, most: int = 1_000) -> RunDiffere
     first, second = to_path("one", one), to_path("other", other)
     check_whole_number("most", most, 0)
     with Store(first) as a, Store(second) as b:
-        environment = environment_changes(a.environment(), b.environment())
+        environment = list_environment_changes(a.environment(), b.environment())
         same_matrix = a.matrix == b.matrix
         sessions = [*a.sessions(), *b.sessions()]
-        exact = same_kernels(session.environment for session in sessions)
+        exact = have_same_kernels(session.environment for session in sessions)
         pair = _Pair(a.results(), b.results(), exact)
     spreads, changes, apart = pair.measures(most)
     names, others = dict.fromkeys(pair.a.names), dict.fromkeys(pair.b.names)
@@ -242,7 +242,7 @@ def diff(one: str | Path, other: str | Path, *, most: int = 1_000) -> RunDiffere
     )
 
 
-def environment_changes(
+def list_environment_changes(
     one: Mapping[str, Any], other: Mapping[str, Any]
 ) -> tuple[tuple[str, str, str], ...]:
     """Entries in which two environments differ; `-` for a missing one."""
@@ -300,7 +300,7 @@ class _Pair:
         if not exact:
             for run, rows in zip((a, b), self.done, strict=True):
                 if PORTABLE in run.names:
-                    marked = run.kinds(PORTABLE)[rows] == Kind.BOOL
+                    marked = run.kinds(PORTABLE)[rows] == ValueKind.BOOL
                     self.incomparable |= marked & (run.bits(PORTABLE)[rows] == 0)
         texts = {text: i for i, text in enumerate(dict.fromkeys([*a.words, *b.words]))}
         self._words = list(texts)
@@ -322,7 +322,7 @@ class _Pair:
         pairs = zip(*(rows.tolist() for rows in self.done), strict=True)
         return sum(self.a.cells[i] != self.b.cells[j] for i, j in pairs)
 
-    def statuses(self) -> tuple[Change, ...]:
+    def statuses(self) -> tuple[CellChange, ...]:
         """Cells whose status differs, with the reasons."""
 
         def describe(run: Results, row: int) -> str:
@@ -332,18 +332,18 @@ class _Pair:
 
         pairs = zip(*(rows.tolist() for rows in self.rows), strict=True)
         return tuple(
-            Change(self._name_row(i), "status", describe(self.a, i), describe(self.b, j))
+            CellChange(self._name_row(i), "status", describe(self.a, i), describe(self.b, j))
             for i, j in pairs
             if self.a.statuses[i] != self.b.statuses[j]
         )
 
     def measures(
         self, most: int
-    ) -> tuple[tuple[Spread, ...], tuple[Change, ...], tuple[Spread, ...]]:
+    ) -> tuple[tuple[Spread, ...], tuple[CellChange, ...], tuple[Spread, ...]]:
         """Differences of comparable cells, their changes, and differences of other cells."""
         spreads: list[Spread] = []
         apart: list[Spread] = []
-        changes: list[Change] = []
+        changes: list[CellChange] = []
         both = set(self.b.names)
         for name in self.a.names:
             if is_time(name) or name not in both:
@@ -382,20 +382,20 @@ class _Pair:
         (kinds, bits), (kinds_b, bits_b) = self._take_values(0, name), self._take_values(1, name)
         different = (kinds != kinds_b) | (bits != bits_b)
         if not self._exact:
-            floats = (kinds == Kind.FLOAT) & (kinds_b == Kind.FLOAT)
+            floats = (kinds == ValueKind.FLOAT) & (kinds_b == ValueKind.FLOAT)
             different &= ~(floats & _find_near(bits.view(np.float64), bits_b.view(np.float64)))
         return np.flatnonzero(different)
 
     def _take_values(self, which: int, name: str) -> tuple[Kinds, Bits]:
         run, rows = (self.a, self.b)[which], self.done[which]
         kinds, bits = run.kinds(name)[rows], run.bits(name)[rows]
-        texts = kinds >= Kind.WORD
+        texts = kinds >= ValueKind.WORD
         bits[texts] = self._number[which][bits[texts]]
         return kinds, bits
 
-    def _make_change(self, name: str, place: int) -> Change:
+    def _make_change(self, name: str, place: int) -> CellChange:
         values = [
             run.value(name, int(rows[place]))
             for run, rows in zip((self.a, self.b), self.done, strict=True)
         ]
-        return Change(self._name_row(int(self.done[0][place])), name, *values)
+        return CellChange(self._name_row(int(self.done[0][place])), name, *values)

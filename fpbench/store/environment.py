@@ -37,7 +37,7 @@ def describe_environment(data: Mapping[str, str], catalog: Catalog) -> dict[str,
     }
 
 
-def same_kernels(environments: Iterable[Mapping[str, Any]]) -> bool:
+def have_same_kernels(environments: Iterable[Mapping[str, Any]]) -> bool:
     """Whether the same code computed everywhere, so that numbers are the same to the last bit.
 
     The same machine type, linear algebra for the same kind of processor, instructions, and versions

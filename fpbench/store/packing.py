@@ -28,7 +28,7 @@ Bits = NDArray[np.int64]
 """(names, rows) the eight bytes of each value."""
 
 
-class Kind(IntEnum):
+class ValueKind(IntEnum):
     """The type of a value, and so the meaning of its eight bytes."""
 
     NONE = 0
@@ -63,7 +63,7 @@ def pack(measures: Mapping[str, Any], number: Callable[[str], int]) -> bytes:
             raise PluginError(f"the name of a measure must be a text, not {show_value(name)}")
         kind, plain = _to_plain(name, value)
         kinds.append(kind)
-        values.append(number(plain) if kind in (Kind.WORD, Kind.BIG) else plain)
+        values.append(number(plain) if kind in (ValueKind.WORD, ValueKind.BIG) else plain)
     return bytes(kinds) + _make_format(bytes(kinds)).pack(*values)
 
 
@@ -94,22 +94,22 @@ def _check_size(measures: Mapping[str, Any]) -> None:
         )
 
 
-def _to_plain(name: str, value: Any) -> tuple[Kind, Any]:
+def _to_plain(name: str, value: Any) -> tuple[ValueKind, Any]:
     match value:
         case None:
-            return Kind.NONE, 0
+            return ValueKind.NONE, 0
         case bool() | np.bool_():
-            return Kind.BOOL, int(value)
+            return ValueKind.BOOL, int(value)
         case float() | np.floating():
-            return Kind.FLOAT, float(value)
+            return ValueKind.FLOAT, float(value)
         case int() | np.integer():
             whole = int(value)
             if _LEAST <= whole <= _GREATEST:
-                return Kind.INT, whole
+                return ValueKind.INT, whole
             if whole.bit_length() <= _MOST_BITS:
-                return Kind.BIG, str(whole)
+                return ValueKind.BIG, str(whole)
         case str():
-            return Kind.WORD, str(value)
+            return ValueKind.WORD, str(value)
     raise PluginError(
         f"measure {name!r} must be a text, None, or a number of at most {_MOST_BITS} bits, not "
         f"{type(value).__name__}"
@@ -118,7 +118,7 @@ def _to_plain(name: str, value: Any) -> tuple[Kind, Any]:
 
 @lru_cache(maxsize=1024)
 def _make_format(kinds: bytes) -> struct.Struct:
-    return struct.Struct("<" + "".join("d" if kind == Kind.FLOAT else "q" for kind in kinds))
+    return struct.Struct("<" + "".join("d" if kind == ValueKind.FLOAT else "q" for kind in kinds))
 
 
 def split(blobs: Sequence[bytes], width: int) -> tuple[Kinds, Bits]:
@@ -134,7 +134,7 @@ def split(blobs: Sequence[bytes], width: int) -> tuple[Kinds, Bits]:
     return _check_kinds(kinds), np.ascontiguousarray(wide.T).astype(np.int64, copy=False)
 
 
-class Page(NamedTuple):
+class CellPage(NamedTuple):
     """Results of many cells of one layout, which are read at once."""
 
     numbers: NDArray[np.int64]
@@ -150,14 +150,14 @@ class Page(NamedTuple):
         return b"".join([*(part.astype("<i8").tobytes() for part in wide), self.kinds.tobytes()])
 
 
-def read_page(blob: bytes, count: int, width: int) -> Page:
+def read_page(blob: bytes, count: int, width: int) -> CellPage:
     """A page of so many cells, of a layout of so many names; ValueError if it is not one."""
     if count < 1 or len(blob) != count * (24 + 9 * width):
         raise ValueError(f"a page that is not one of {count} cells and {width} measures")
     wide = np.frombuffer(blob, "<i8", count * (3 + width)).astype(np.int64, copy=False)
     wide = wide.reshape(3 + width, count)
     kinds = np.frombuffer(blob, np.uint8, count * width, 8 * count * (3 + width))
-    return Page(
+    return CellPage(
         wide[0],
         wide[1],
         wide[2].view(np.float64),
@@ -167,16 +167,16 @@ def read_page(blob: bytes, count: int, width: int) -> Page:
 
 
 def _check_kinds(kinds: Kinds) -> Kinds:
-    if kinds.size and kinds.max() > max(Kind):
+    if kinds.size and kinds.max() > max(ValueKind):
         raise ValueError(f"a measure of the unknown kind {kinds.max()}")
     return kinds
 
 
-def values(kinds: Kinds, bits: Bits, word: Callable[[int], str]) -> list[Any]:
+def unpack_values(kinds: Kinds, bits: Bits, word: Callable[[int], str]) -> list[Any]:
     """The values of one name, as they were before they were packed."""
     first = int(kinds[0]) if len(kinds) else 0
-    if first in (Kind.FLOAT, Kind.INT) and (kinds == first).all():  # nearly always
-        plain: list[Any] = (bits.view(np.float64) if first == Kind.FLOAT else bits).tolist()
+    if first in (ValueKind.FLOAT, ValueKind.INT) and (kinds == first).all():  # nearly always
+        plain: list[Any] = (bits.view(np.float64) if first == ValueKind.FLOAT else bits).tolist()
         return plain
     floats = bits.view(np.float64).tolist()
     return [
@@ -187,27 +187,27 @@ def values(kinds: Kinds, bits: Bits, word: Callable[[int], str]) -> list[Any]:
 
 def _unpack_value(kind: int, whole: int, real: float, word: Callable[[int], str]) -> Any:
     match kind:
-        case Kind.FLOAT:
+        case ValueKind.FLOAT:
             return real
-        case Kind.INT:
+        case ValueKind.INT:
             return whole
-        case Kind.BOOL:
+        case ValueKind.BOOL:
             return bool(whole)
-        case Kind.WORD:
+        case ValueKind.WORD:
             return word(whole)
-        case Kind.BIG:
+        case ValueKind.BIG:
             return int(word(whole))
     return None
 
 
 def numbers(kinds: Kinds, bits: Bits, word: Callable[[int], str]) -> NDArray[np.float64]:
     """The values of one name as floats; NaN where there is no number."""
-    if (kinds == Kind.FLOAT).all():
+    if (kinds == ValueKind.FLOAT).all():
         return bits.view(np.float64)
-    floats = np.where(kinds == Kind.FLOAT, bits.view(np.float64), np.nan)
-    whole = (kinds == Kind.INT) | (kinds == Kind.BOOL)
+    floats = np.where(kinds == ValueKind.FLOAT, bits.view(np.float64), np.nan)
+    whole = (kinds == ValueKind.INT) | (kinds == ValueKind.BOOL)
     floats[whole] = bits[whole]
-    for i in np.flatnonzero(kinds == Kind.BIG):
+    for i in np.flatnonzero(kinds == ValueKind.BIG):
         floats[i] = _round_number(word(int(bits[i])))
     return floats
 

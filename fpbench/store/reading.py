@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.arrays import unique_inverse
+from fpbench.base.arrays import find_unique
 from fpbench.base.toml_files import check_depth
 from fpbench.components.names import FIXED, KINDS, Status
 from fpbench.components.records import MeasureValues
 from fpbench.matrix.plan import Cell
 from fpbench.store import packing
-from fpbench.store.packing import Kind, read_page
+from fpbench.store.packing import ValueKind, read_page
 from fpbench.store.results import Block, Labels, Results
 from fpbench.store.writing import make_storable, read_page_numbers
 
@@ -82,7 +82,7 @@ class _Reader:
 
     def results(self, keys: bool) -> Results:
         combinations, place = _read_combinations(self._db)
-        numbers, which = unique_inverse(self._chosen)
+        numbers, which = find_unique(self._chosen)
         self._read_pages(self._read_loose())
         for row in np.flatnonzero(self._reason).tolist():
             self._statuses[row] = Status.SKIPPED.value
@@ -163,10 +163,10 @@ class _Reader:
         kinds: packing.Kinds,
         bits: packing.Bits,
     ) -> None:
-        chosen = bits[kinds >= Kind.WORD]
+        chosen = bits[kinds >= ValueKind.WORD]
         if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self._words)):
             raise ValueError("a measure refers to a missing text")
-        for number in set(bits[kinds == Kind.BIG].tolist()):
+        for number in set(bits[kinds == ValueKind.BIG].tolist()):
             int(self._words[number])
         if names and len(rows):
             self._blocks.append(Block(names, rows, kinds, bits))
@@ -275,7 +275,7 @@ def _unpack_measures(
     names: tuple[str, ...], kinds: packing.Kinds, bits: packing.Bits, words: list[str]
 ) -> list[MeasureValues]:
     columns = [
-        packing.values(kinds[i], bits[i], words.__getitem__) for i in range(len(names))
+        packing.unpack_values(kinds[i], bits[i], words.__getitem__) for i in range(len(names))
     ]  # fmt: skip
     if not names:
         return [{} for _ in range(kinds.shape[1])]

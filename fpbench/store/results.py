@@ -23,7 +23,7 @@ from fpbench.components.measures import Glossary
 from fpbench.components.names import FIXED, KINDS, Status
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.store import packing
-from fpbench.store.packing import Bits, Kind, Kinds
+from fpbench.store.packing import Bits, Kinds, ValueKind
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -173,7 +173,9 @@ class Results(InWords):
         for block, i in self._having(name):
             for at in np.flatnonzero(block.rows == row):
                 part = slice(at, at + 1)
-                (value,) = packing.values(block.kinds[i][part], block.bits[i][part], self.word)
+                (value,) = packing.unpack_values(
+                    block.kinds[i][part], block.bits[i][part], self.word
+                )
         return value
 
     def values(self, name: str) -> list[Any]:
@@ -187,7 +189,7 @@ class Results(InWords):
             return list(self.fixed()[name])
         values: list[Any] = [None] * len(self)
         for block, i in self._having(name):
-            block_values = packing.values(block.kinds[i], block.bits[i], self.word)
+            block_values = packing.unpack_values(block.kinds[i], block.bits[i], self.word)
             for row, value in zip(block.rows.tolist(), block_values, strict=True):
                 values[row] = value
         return values
@@ -203,7 +205,7 @@ class Results(InWords):
         """The rows in which a measure is a text, and the numbers of these texts."""
         rows, numbers = [np.zeros(0, np.intp)], [np.zeros(0, np.int64)]
         for block, i in self._having(name):
-            texts = block.kinds[i] == Kind.WORD
+            texts = block.kinds[i] == ValueKind.WORD
             rows.append(block.rows[texts])
             numbers.append(block.bits[i][texts])
         return np.concatenate(rows), np.concatenate(numbers)
@@ -242,7 +244,7 @@ class Results(InWords):
         if not len(rows):
             return self
         numbers = np.array(list(measures.values()), np.float64)
-        kinds = np.where(np.isnan(numbers), Kind.NONE, Kind.FLOAT).astype(np.uint8)
+        kinds = np.where(np.isnan(numbers), ValueKind.NONE, ValueKind.FLOAT).astype(np.uint8)
         block = Block(tuple(measures), rows, kinds, numbers.view(np.int64))
         wider = replace(self, blocks=[*self.blocks, block])
         wider.__dict__["_finished"] = self._finished  # the same rows
@@ -286,7 +288,7 @@ class Results(InWords):
             for i, cell in enumerate(self.cells)
         ]
         for block in self.blocks:
-            columns = [packing.values(block.kinds[i], block.bits[i], self.word)
+            columns = [packing.unpack_values(block.kinds[i], block.bits[i], self.word)
                        for i in range(len(block.names))]  # fmt: skip
             for row, *values in zip(block.rows.tolist(), *columns, strict=True):
                 rows[row].update(zip(block.names, values, strict=True))
@@ -341,12 +343,14 @@ class Results(InWords):
         rows, first = np.unique(rows[::-1], return_index=True)  # the last entry of a row counts
         kinds, bits = kinds[::-1][first], bits[::-1][first]
         present = set(np.unique(kinds).tolist())
-        if present == {Kind.INT} and len(rows) == len(self):
+        if present == {ValueKind.INT} and len(rows) == len(self):
             return rows, bits
-        if present <= {Kind.FLOAT, Kind.INT, Kind.NONE} and present != {Kind.NONE}:
+        if present <= {ValueKind.FLOAT, ValueKind.INT, ValueKind.NONE} and present != {
+            ValueKind.NONE
+        }:
             return rows, packing.numbers(kinds, bits, self.word)
         values = np.empty(len(rows), object)
-        values[:] = packing.values(kinds, bits, self.word)
+        values[:] = packing.unpack_values(kinds, bits, self.word)
         return rows, values
 
     def finished(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

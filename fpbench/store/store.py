@@ -20,19 +20,19 @@ import numpy as np
 
 from fpbench.base.errors import RunLostError, StoreError
 from fpbench.base.files import MATRIX_NAMES, identify, write_file
-from fpbench.components.measures import Glossary, measures_from
+from fpbench.components.measures import Glossary, read_measures
 from fpbench.components.names import Status
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.components.records import MeasureValues
 from fpbench.matrix.plan import Cell
 from fpbench.store.connections import (
-    Reader,
+    ReadConnection,
     check_store,
-    companion,
     connect_reader,
     connect_writer,
     copy_privately,
     enable_log,
+    name_companion,
     suggest_remedy,
 )
 from fpbench.store.locks import STORE, Lock, is_locked_here
@@ -123,7 +123,7 @@ class Store:
             migrate(db, version)
         db.execute("PRAGMA synchronous = NORMAL")
         (self._loose,) = db.execute("SELECT COUNT(*) FROM result").fetchone()
-        self._written = {each: identify(each) for each in (file, companion(file, "-wal"))}
+        self._written = {each: identify(each) for each in (file, name_companion(file, "-wal"))}
 
     def check_there(self) -> None:
         """Check that the files of the run directory are still those that are written to.
@@ -177,7 +177,7 @@ class Store:
 
     def _check_unchanged(self) -> None:
         try:
-            if isinstance(self._db, Reader):
+            if isinstance(self._db, ReadConnection):
                 self._db.check()
         except OSError as error:
             raise StoreError(f"{error.filename}: cannot be read: {error.strerror}") from error
@@ -225,7 +225,7 @@ class Store:
         if declared is None:
             return None
         try:
-            return GLOSSARY.declaring(measures_from(json.loads(declared)))
+            return GLOSSARY.declaring(read_measures(json.loads(declared)))
         except (ValueError, RecursionError) as error:
             raise StoreError(f"{self.directory / STORE}: cannot be read: {error}") from error
 

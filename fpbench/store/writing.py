@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.store.packing import Page, pack, split
+from fpbench.store.packing import CellPage, pack, split
 
 PAGE = 4_096
 """Cells of a page, if they measure no more than is usual."""
@@ -101,7 +101,7 @@ def _compute_page_size(width: int) -> int:
 
 def _write_page(db: sqlite3.Connection, layout: int, width: int, rows: list[_Row]) -> None:
     numbers, sessions, seconds, blobs = zip(*rows, strict=True)
-    page = Page(
+    page = CellPage(
         np.array(numbers, np.int64), np.array(sessions, np.int64), np.array(seconds, np.float64),
         *split(blobs, width),
     )  # fmt: skip

@@ -66,7 +66,7 @@ def read_csv(path: Path, separator: str = ",") -> DataFrame:
         If it cannot be read, has no row, one column, a name twice, or a row of another length.
     """
     texts = parse_csv(load_content(path), str(path), separator)
-    return _frame({name: _guess_column(values) for name, values in texts.items()})
+    return _make_frame({name: _guess_column(values) for name, values in texts.items()})
 
 
 def read_parquet(path: Path) -> DataFrame:
@@ -95,7 +95,7 @@ def load_table(path: Path) -> LoadedTable:
         frame = parse_parquet(content, str(path))
     else:
         texts = parse_csv(content, str(path))
-        frame = _frame({name: _guess_column(values) for name, values in texts.items()})
+        frame = _make_frame({name: _guess_column(values) for name, values in texts.items()})
     return LoadedTable(frame, sha256(content).hexdigest())
 
 
@@ -191,7 +191,7 @@ def _check_header(header: Sequence[str], where: str, separator: str | None) -> N
         )
 
 
-def _frame(columns: dict[str, Any]) -> DataFrame:
+def _make_frame(columns: dict[str, Any]) -> DataFrame:
     import pandas as pd
 
     return pd.DataFrame(columns)

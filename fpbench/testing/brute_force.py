@@ -22,7 +22,7 @@ from fpbench.claims.constraints import (
 from fpbench.claims.rates import FORMS, METRICS, RateConstraint
 from fpbench.claims.set_counts import Facts
 from fpbench.components.records import Correction, Problem, SolverStatus
-from fpbench.testing.fixtures import generator
+from fpbench.testing.fixtures import make_generator
 
 _PEOPLE = {2: 8, 3: 6}
 """People of a problem, by its number of groups: few enough to try every answer."""
@@ -35,7 +35,7 @@ _LABELS: dict[str, tuple[int | None, ...]] = {
 }
 
 
-def least_cost(problem: Problem) -> float | None:
+def find_least_cost(problem: Problem) -> float | None:
     """Least cost over all K^n vectors that satisfy what is known; None if none does.
 
     `problem`: of few people: n log K should be below 15 or so.
@@ -67,58 +67,60 @@ def _holds(problem: Problem, constraint: Constraint, values: NDArray[Any]) -> bo
         low, high = ends
         return bool(((low <= counts) & (counts <= high)).all())
     if isinstance(constraint, RateBounds):
-        own = (rates[constraint.group] for rates, _ in _slices(problem, constraint, values))
-        return all(_within(rate, constraint) for rate in own if rate is not None)
+        own = (
+            rates[constraint.group] for rates, _ in _list_slice_rates(problem, constraint, values)
+        )
+        return all(_lies_within(rate, constraint) for rate in own if rate is not None)
     if isinstance(constraint, RateConstraint | KnownUnfairness):
-        return _fair(problem, constraint, values)
+        return _is_fair(problem, constraint, values)
     members = values == constraint.group  # type: ignore[attr-defined]
     if isinstance(constraint, LinearConstraint):
         mine = np.asarray(constraint.coefficients)[members]
-        return _within(sum(map(_written, mine), Fraction(0)), constraint)
+        return _lies_within(sum(map(_read_fraction, mine), Fraction(0)), constraint)
     if isinstance(constraint, ShareBounds):
-        return _within(Fraction(int(members.sum()), len(values)), constraint)
+        return _lies_within(Fraction(int(members.sum()), len(values)), constraint)
     raise TypeError(f"no definition of {type(constraint).__name__}")
 
 
-def _within(number: Fraction, bounds: Any) -> bool:
-    return _written(bounds.low) <= number <= _written(bounds.high)
+def _lies_within(number: Fraction, bounds: Any) -> bool:
+    return _read_fraction(bounds.low) <= number <= _read_fraction(bounds.high)
 
 
-def _fair(
+def _is_fair(
     problem: Problem, constraint: RateConstraint | KnownUnfairness, values: NDArray[Any]
 ) -> bool:
-    if not _all_have_members(problem, constraint, values):
+    if not _have_members(problem, constraint, values):
         return False
     apart = max(
-        _unfairness(rates, overall, constraint.form)
-        for rates, overall in _slices(problem, constraint, values)
+        _compute_unfairness(rates, overall, constraint.form)
+        for rates, overall in _list_slice_rates(problem, constraint, values)
     )
     if isinstance(constraint, RateConstraint):
-        return apart <= _written(constraint.tolerance)
-    return _within(apart, constraint)
+        return apart <= _read_fraction(constraint.tolerance)
+    return _lies_within(apart, constraint)
 
 
-def _written(number: float | Fraction) -> Fraction:
+def _read_fraction(number: float | Fraction) -> Fraction:
     """The fraction that a number's digits write."""
     return number if isinstance(number, Fraction) else Fraction(str(float(number)))
 
 
-def _masks(problem: Problem, metric: str) -> Iterator[NDArray[np.bool_]]:
+def _list_masks(problem: Problem, metric: str) -> Iterator[NDArray[np.bool_]]:
     for label in _LABELS[metric]:
         everyone = np.ones(len(problem.guess), dtype=bool)
         yield everyone if label is None else np.asarray(problem.labels) == label
 
 
-def _all_have_members(problem: Problem, constraint: Any, values: NDArray[Any]) -> bool:
-    inside = np.logical_or.reduce(list(_masks(problem, constraint.metric)))
+def _have_members(problem: Problem, constraint: Any, values: NDArray[Any]) -> bool:
+    inside = np.logical_or.reduce(list(_list_masks(problem, constraint.metric)))
     return len(set(values[inside].tolist())) == problem.groups
 
 
-def _slices(
+def _list_slice_rates(
     problem: Problem, constraint: Any, values: NDArray[Any]
 ) -> Iterator[tuple[list[Fraction | None], Fraction]]:
     """Rates of the groups in every slice, None for nobody, and the rate of all."""
-    for mask in _masks(problem, getattr(constraint, "metric", "statistical-parity")):
+    for mask in _list_masks(problem, getattr(constraint, "metric", "statistical-parity")):
         rates: list[Fraction | None] = []
         for group in range(problem.groups):
             predicted = problem.predictions[mask & (values == group)]
@@ -127,7 +129,7 @@ def _slices(
         yield rates, Fraction(int(predicted.sum()), len(predicted) or 1)
 
 
-def _unfairness(rates: list[Fraction | None], overall: Fraction, form: str) -> Fraction:
+def _compute_unfairness(rates: list[Fraction | None], overall: Fraction, form: str) -> Fraction:
     known = [rate for rate in rates if rate is not None]
     if not known:
         return Fraction(0)
@@ -152,21 +154,21 @@ class _Unknown(Constraint):
         return (None,)
 
 
-def unknown_constraint() -> Constraint:
+def make_unknown_constraint() -> Constraint:
     """A constraint that no corrector can express."""
     return _Unknown()
 
 
-def problems(expresses: frozenset[str], k: int) -> Iterator[Problem]:
+def make_problems(expresses: frozenset[str], k: int) -> Iterator[Problem]:
     """Small problems of k groups, one for each constraint that a corrector expresses."""
-    rng, n = generator(f"problems {k}"), _PEOPLE[k]
-    for number, constraint in enumerate(_constraints(expresses, n, k)):
+    rng, n = make_generator(f"problems {k}"), _PEOPLE[k]
+    for number, constraint in enumerate(_list_constraints(expresses, n, k)):
         guess, predictions = rng.integers(0, k, n), rng.integers(0, 2, n)
         weights = None if number % 3 == 0 else np.round(rng.uniform(1, 4, n), 2)
         yield Problem(guess, k, predictions, rng.integers(0, 2, n), (constraint,), weights)
 
 
-def _constraints(expresses: frozenset[str], n: int, k: int) -> Iterator[Constraint]:
+def _list_constraints(expresses: frozenset[str], n: int, k: int) -> Iterator[Constraint]:
     about_rates = [(form, metric) for form in FORMS if form in expresses for metric in METRICS]
     for number, (form, metric) in enumerate(about_rates):
         yield RateConstraint(metric, _TOLERANCES[number % len(_TOLERANCES)], form)
@@ -196,7 +198,7 @@ def judge(problem: Problem, answer: Any) -> str:
     status: Any = answer.status
     if not isinstance(status, SolverStatus | None):
         return f"the status {status!r} is not a SolverStatus"
-    least, about = least_cost(problem), f"about {problem.constraints[0]!r}"
+    least, about = find_least_cost(problem), f"about {problem.constraints[0]!r}"
     if answer.status is SolverStatus.INFEASIBLE and least is not None:
         return f"a problem {about} is possible, and it says infeasible"
     # Without a status, the answer makes no statement about the claim.
@@ -208,10 +210,10 @@ def judge(problem: Problem, answer: Any) -> str:
     costs = np.ones(len(values)) if problem.weights is None else problem.weights
     cost = float(costs[values != problem.guess].sum())
     assert least is not None  # this answer is one
-    return _wrong_cost(answer, cost, least, about)
+    return _explain_wrong_cost(answer, cost, least, about)
 
 
-def _wrong_cost(answer: Correction, cost: float, least: float, about: str) -> str:
+def _explain_wrong_cost(answer: Correction, cost: float, least: float, about: str) -> str:
     """What is wrong with the cost, optimality or bound that an answer states."""
     if answer.objective is not None and not _is_same(answer.objective, cost):
         return f"it says an answer costs {answer.objective:g}, which costs {cost:g}"

@@ -9,9 +9,9 @@ from typing import Any
 
 from fpbench.components.attack_kinds import Component, Dataset
 from fpbench.components.catalog import Catalog, Entry
-from fpbench.components.spec import Spec, build_component, slot_kinds, specify
+from fpbench.components.spec import Spec, build_component, find_slot_kinds, specify
 from fpbench.data.data_files import DataHome
-from fpbench.testing.fixtures import cell_inputs
+from fpbench.testing.fixtures import make_cell_inputs
 from fpbench.testing.other_process import NotTransferable, RemoteResult, run_remotely
 from fpbench.testing.stages import STAGES, Stage, run_watched
 from fpbench.testing.watching import Watched
@@ -71,7 +71,7 @@ class Case:
         """Its parameters, with defaults in required slots."""
         missing = {
             name: {"use": _SLOT_DEFAULTS[kind]}
-            for name, kind in slot_kinds(self.cls).items()
+            for name, kind in find_slot_kinds(self.cls).items()
             if self.cls.model_fields[name].is_required() and name not in self.own_parameters
         }
         return {**self.own_parameters, **missing}
@@ -101,7 +101,7 @@ class Case:
     def home(self) -> DataHome:
         """Its data directories, and a table called `people`."""
         default = DataHome.default().directories
-        return DataHome((self.directory, *default), {"people": cell_inputs(2).table})
+        return DataHome((self.directory, *default), {"people": make_cell_inputs(2).table})
 
     def check_runnable(self, k: int) -> None:
         """Raise if it cannot be run here with people of k groups.

@@ -16,7 +16,7 @@ from fpbench.claims.rates import RateConstraint
 from fpbench.components.attack_kinds import Dataset, Disclosure, Learner
 from fpbench.components.protocols import Context
 from fpbench.components.records import Claim, Predictions, Scores
-from fpbench.components.sights import from_model
+from fpbench.components.sights import keep_model_sights
 from fpbench.data.data_files import DataHome
 from fpbench.data.domain import Domain
 from fpbench.data.sample import Codes, Sample, Split
@@ -34,12 +34,12 @@ PEOPLE = 400
 TRAINED_FOR = RateConstraint("statistical-parity", 0.05)
 
 
-def step(seed: int, *options: Any) -> Step:
+def make_step(seed: int, *options: Any) -> Step:
     """A step of the kit, with its own random stream for each seed."""
     return Step(f"kit {seed}", f"kit {seed}", "test", None, (), options)
 
 
-def generator(what: str) -> np.random.Generator:
+def make_generator(what: str) -> np.random.Generator:
     """The random generator of a purpose, the same in every process."""
     return np.random.default_rng(list(hashlib.sha256(what.encode()).digest()))
 
@@ -61,7 +61,7 @@ class KitPeople(Dataset):
         """Generate the table."""
         import pandas as pd
 
-        rng, n, k = generator(f"people {self.groups}"), PEOPLE, self.groups
+        rng, n, k = make_generator(f"people {self.groups}"), PEOPLE, self.groups
         group = np.concatenate([np.arange(k), rng.integers(0, k, n - k)])
         skill = np.clip(rng.normal(size=n), -3, 3)
         income = np.clip(40 + 10 * (skill + group) + rng.normal(0, 10, n), 0, 100)
@@ -220,36 +220,36 @@ class CellInputs:
 
 
 @cache
-def cell_inputs(k: int) -> CellInputs:
+def make_cell_inputs(k: int) -> CellInputs:
     """People of k groups, split into parts, with the model's predictions and scores."""
     table = KitPeople(groups=k).load(DataHome(()))
-    split = ACTIONS["split"](None, (table,), step(0, 0.5, 0.25, 0.25))
+    split = ACTIONS["split"](None, (table,), make_step(0, 0.5, 0.25, 0.25))
     learner = KitLearner()
-    model = ACTIONS["train"](learner, (split,), step(0))
-    predictions = ACTIONS["predict"](learner, (model, split), step(0))
-    scores = ACTIONS["reveal"](learner, (model, split), step(0))
+    model = ACTIONS["train"](learner, (split,), make_step(0))
+    predictions = ACTIONS["predict"](learner, (model, split), make_step(0))
+    scores = ACTIONS["reveal"](learner, (model, split), make_step(0))
     return CellInputs(table, split, model, predictions, scores)
 
 
-def kit_learner(sights: Collection[str]) -> Learner:
+def make_kit_learner(sights: Collection[str]) -> Learner:
     """The learner whose models give some sights."""
     return KitGroupLearner() if "query" in sights else KitLearner()
 
 
 @cache
-def shown_to(sights: frozenset[str], k: int) -> tuple[Any, ...]:
+def show_to(sights: frozenset[str], k: int) -> tuple[Any, ...]:
     """What an adversary's view is made of: the split, and what it sees of the model, in order."""
-    split, learner = cell_inputs(k).split, kit_learner(sights)
+    split, learner = make_cell_inputs(k).split, make_kit_learner(sights)
     twin = learner.twin()
     assert twin is not None
-    model, unfair = (ACTIONS["train"](one, (split,), step(0)) for one in (learner, twin))
+    model, unfair = (ACTIONS["train"](one, (split,), make_step(0)) for one in (learner, twin))
     make: dict[str, Callable[[], Any]] = {
-        "predictions": lambda: ACTIONS["predict"](learner, (model, split), step(0)),
-        "scores": lambda: ACTIONS["reveal"](learner, (model, split), step(0)),
-        "query": lambda: ACTIONS["ask"](learner, (model, split), step(0, EACH_GROUP)),
-        "twin": lambda: ACTIONS["ask"](twin, (unfair, split), step(0)),
+        "predictions": lambda: ACTIONS["predict"](learner, (model, split), make_step(0)),
+        "scores": lambda: ACTIONS["reveal"](learner, (model, split), make_step(0)),
+        "query": lambda: ACTIONS["ask"](learner, (model, split), make_step(0, EACH_GROUP)),
+        "twin": lambda: ACTIONS["ask"](twin, (unfair, split), make_step(0)),
     }
-    return split, *(make[name]() for name in from_model(sights))
+    return split, *(make[name]() for name in keep_model_sights(sights))
 
 
 def hide_otherwise(inputs: tuple[Any, ...]) -> tuple[Any, ...]:

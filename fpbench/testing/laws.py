@@ -29,22 +29,22 @@ from fpbench.components.bases import BASES
 from fpbench.components.guarantee import COUNT_SENSITIVITY, NEIGHBOURS, Neighbours
 from fpbench.components.mechanism import Mechanism
 from fpbench.components.names import KINDS
-from fpbench.components.sights import sights_of
-from fpbench.components.spec import slot_kinds
+from fpbench.components.sights import list_sights
+from fpbench.components.spec import find_slot_kinds
 from fpbench.data.sample import Sample
 from fpbench.execution.work.actions import HANDED
-from fpbench.execution.work.rows import Words, make_row
+from fpbench.execution.work.rows import ComponentWords, make_row
 from fpbench.testing.attacks import PAIRS, check_mechanism, epsilon_lower_bound
-from fpbench.testing.brute_force import judge, problems
+from fpbench.testing.brute_force import judge, make_problems
 from fpbench.testing.cases import Case, Inapplicable
-from fpbench.testing.fixtures import cell_inputs, hide_otherwise, step
+from fpbench.testing.fixtures import hide_otherwise, make_cell_inputs, make_step
 from fpbench.testing.other_process import NotTransferable
 from fpbench.testing.round_trips import pickle_and_back, transfer
 from fpbench.testing.watching import (
     Watched,
-    difference,
-    first_difference,
-    parts,
+    find_difference,
+    find_first_difference,
+    list_parts,
     restore_generators,
     watch,
 )
@@ -190,9 +190,9 @@ def _declares(case: Case) -> None:
     cls = case.cls
     words: dict[str, tuple[Any, frozenset[str]]] = {}
     if issubclass(cls, Adversary | Auditor):
-        words["sees"] = getattr(cls, "sees", None), sights_of(cls.kind)
+        words["sees"] = getattr(cls, "sees", None), list_sights(cls.kind)
     if issubclass(cls, Disclosure):
-        words["shows"] = cls.shows, sights_of(cls.kind)
+        words["shows"] = cls.shows, list_sights(cls.kind)
     if issubclass(cls, Learner):
         words["needs"] = cls.needs, frozenset(Sample.COLUMNS[:3])
     for what, (declared, known) in words.items():
@@ -204,7 +204,7 @@ def _declares(case: Case) -> None:
 
 def _validates(case: Case) -> None:
     component, parameters = case.component, case.parameters
-    for name, wrong in (("no-such-parameter", 1), *invalid_values(case.cls)):
+    for name, wrong in (("no-such-parameter", 1), *list_invalid_values(case.cls)):
         try:
             case.build_with({**parameters, name: wrong})
         except InputError:
@@ -227,7 +227,7 @@ def _survives_round_trip(case: Case) -> None:
         "its pickled spec builds another component"
     )
     assert pickle_and_back(component) == component, "pickled, it becomes another component"
-    inner = {name: getattr(component, name) for name in slot_kinds(case.cls)}
+    inner = {name: getattr(component, name) for name in find_slot_kinds(case.cls)}
     again = case.cls(**{**component.model_dump(mode="json", exclude=set(inner)), **inner})
     assert again == component, "its parameters make another component"
 
@@ -245,7 +245,7 @@ def _sees_no_truth(case: Case) -> None:
     adversary, guess = case.component, case.ran()
     assert isinstance(adversary, Adversary)
     worlds = guess.inputs, hide_otherwise(guess.inputs)
-    views = [HANDED["guess"](adversary, world, step(0))[0] for world in worlds]
+    views = [HANDED["guess"](adversary, world, make_step(0))[0] for world in worlds]
     for view in views:
         for who, people, sights in (
             ("the target people", view.target, adversary.sees),
@@ -254,12 +254,12 @@ def _sees_no_truth(case: Case) -> None:
             assert people.seen == sights, (
                 f"of {who} it is shown {sorted(people.seen)}, and it sees {sorted(sights)}"
             )
-    where = difference(*views)
+    where = find_difference(*views)
     assert not where, f"what it is shown depends on the groups that it is to guess: {where!r}"
     other = watch(lambda copied: case.stage.run(adversary, copied, 0), worlds[1])
     if other.error is not None:
         raise other.error
-    where = difference(guess.result, other.result)
+    where = find_difference(guess.result, other.result)
     assert not where, (
         f"it knows the groups that it is to guess: {where!r} of its guess depends on them, and not "
         "only on what it is shown"
@@ -273,7 +273,7 @@ def _gives_declared_results(case: Case) -> None:
 
 def _uses_own_names(case: Case) -> None:
     measures, guarantee = case.stage.words(case.ran().result)
-    sources = [Words(case.entry.kind, case.entry.name, values) for values in measures]
+    sources = [ComponentWords(case.entry.kind, case.entry.name, values) for values in measures]
     try:
         make_row({}, sources, guarantee)
     except PluginError as error:
@@ -286,14 +286,14 @@ def _repeats(case: Case) -> str | None:
     one, other = case.ran(), case.rerun()
     if other.error is not None:
         raise other.error
-    here = dict(parts(one.result))
-    where = first_difference(here, dict(parts(other.result)))
+    here = dict(list_parts(one.result))
+    where = find_first_difference(here, dict(list_parts(other.result)))
     assert not where, f"two runs with the same seed differ in {where!r}"
     there = case.run_in_other_process()
     if isinstance(there, NotTransferable):
         return f"tested in one process: in another it cannot be opened: {there.reason}"
     assert not there.error, f"in another process it fails: {there.error}"
-    where = first_difference(here, there.parts)
+    where = find_first_difference(here, there.parts)
     assert not where, (
         f"in another process, the same seed differs in {where!r}; sets of texts have another "
         "order there, and hash() gives other numbers"
@@ -345,7 +345,7 @@ def _fits_many(case: Case) -> None:
     if type(learner).fit_many is Learner.fit_many:
         return  # its models are those of `fit`
     case.check_runnable(2)
-    people = cell_inputs(2).split.train
+    people = make_cell_inputs(2).split.train
     cells = people.labels.astype(np.int64) * len(people.groups) + people.sensitive
     members = draw_halves(cells, 4, np.random.default_rng(0))
     rngs = np.random.default_rng(1).spawn(len(members))
@@ -396,7 +396,7 @@ def _agrees_with_brute_force(case: Case) -> None:
     assert isinstance(corrector, Corrector)
     answers = []
     for k in (2, 3):
-        for problem in problems(corrector.expresses, k):
+        for problem in make_problems(corrector.expresses, k):
             try:
                 answer = corrector.correct(problem)
             except InputError:
@@ -414,7 +414,7 @@ def _withstands_attacks(case: Case) -> None:
     mechanism = case.component
     assert isinstance(mechanism, Mechanism)
     one, other = case.ran(seed=0), case.ran(seed=1)
-    assert difference(one.result, other.result), "its noise is the same for every seed"
+    assert find_difference(one.result, other.result), "its noise is the same for every seed"
     attacked = list(_attack_epsilons(mechanism, NEIGHBOURS))
     assert attacked, f"it refuses every epsilon of {', '.join(map(str, _EPSILONS))}"
     if len(attacked) == len(_EPSILONS):
@@ -482,9 +482,9 @@ def _attack_side_by_side(mechanism: Mechanism) -> None:
     )
 
 
-def invalid_values(cls: type[Component]) -> Iterator[tuple[str, Any]]:
+def list_invalid_values(cls: type[Component]) -> Iterator[tuple[str, Any]]:
     """Parameters with values that must be refused: past a limit, or of another type."""
-    slots = slot_kinds(cls)
+    slots = find_slot_kinds(cls)
     for name, schema in cls.model_json_schema().get("properties", {}).items():
         if name in slots:
             continue
@@ -494,18 +494,21 @@ def invalid_values(cls: type[Component]) -> Iterator[tuple[str, Any]]:
         if all("type" in option for option in options):
             yield from (
                 (name, wrong)
-                for wrong in (*_values_past_limits(options), *_values_of_other_types(options))
+                for wrong in (
+                    *_list_values_past_limits(options),
+                    *_list_values_of_other_types(options),
+                )
             )
 
 
-def _values_of_other_types(options: list[dict[str, Any]]) -> Iterator[Any]:
+def _list_values_of_other_types(options: list[dict[str, Any]]) -> Iterator[Any]:
     types = {option["type"] for option in options}
     if "array" in types:  # a single value may stand for a list of one
         return
     yield from (value for name, value in _EXAMPLES.items() if name not in types)
 
 
-def _values_past_limits(options: list[dict[str, Any]]) -> Iterator[Any]:
+def _list_values_past_limits(options: list[dict[str, Any]]) -> Iterator[Any]:
     """Values past the limits of a parameter that is a number and nothing else."""
     typed = [option for option in options if option["type"] != "null"]
     if len(typed) != 1 or typed[0]["type"] not in ("integer", "number"):

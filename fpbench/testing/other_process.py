@@ -17,7 +17,7 @@ from fpbench.components.attack_kinds import Component
 from fpbench.data.data_files import DataHome
 from fpbench.execution.isolation.processes import receive, send
 from fpbench.testing.stages import run_watched
-from fpbench.testing.watching import parts
+from fpbench.testing.watching import list_parts
 
 _BOOT = """
 import json, sys
@@ -51,7 +51,7 @@ def run_remotely(component: Component, home: DataHome) -> RemoteResult | NotTran
         request = cloudpickle.dumps((component, home))
     except Exception as error:  # whatever a stranger's `__reduce__` raises
         return NotTransferable(_describe(error))
-    return _other_process().ask(request)
+    return _get_other_process().ask(request)
 
 
 class _OtherProcess:
@@ -81,7 +81,7 @@ class _OtherProcess:
             answer: RemoteResult | NotTransferable = pickle.loads(receive(self._channel))
         except (OSError, EOFError):
             self.close()
-            _other_process.cache_clear()
+            _get_other_process.cache_clear()
             return RemoteResult({}, "its process died")
         return answer
 
@@ -94,7 +94,7 @@ class _OtherProcess:
 
 
 @cache
-def _other_process() -> _OtherProcess:
+def _get_other_process() -> _OtherProcess:
     return _OtherProcess()
 
 
@@ -114,7 +114,7 @@ def _run_request(request: bytes | bytearray) -> RemoteResult | NotTransferable:
     watched = run_watched(component, home, read_only=True)
     if watched.error is not None:
         return RemoteResult({}, _describe(watched.error))
-    return RemoteResult(dict(parts(watched.result)), "")
+    return RemoteResult(dict(list_parts(watched.result)), "")
 
 
 def _describe(error: BaseException) -> str:

@@ -37,7 +37,7 @@ def write_package(kind: str, name: str, directory: Path) -> Path:
     folder = directory / f"fpbench-{name}"
     if folder.exists():
         raise InputError(f"{folder}: already exists; choose another name or --directory")
-    for path, text in files(kind, name).items():
+    for path, text in make_files(kind, name).items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
@@ -67,15 +67,15 @@ def _check(kind: str, name: str) -> None:
     )
 
 
-def files(kind: str, name: str) -> dict[str, str]:
+def make_files(kind: str, name: str) -> dict[str, str]:
     """The files of a package by path."""
     package, module = f"fpbench-{name}", f"fpbench_{name.replace('-', '_')}"
     words = {"kind": kind, "name": name, "package": package, "module": module}
     return {
         "pyproject.toml": _fill_in("pyproject", words),
-        f"{module}.py": component(kind, name),
+        f"{module}.py": make_component(kind, name),
         f"tests/test_{module}.py": _fill_in("test", words),
-        "example.toml": example(kind, name),
+        "example.toml": make_example(kind, name),
         "README.md": _fill_in("README", words),
         "tox.ini": _fill_in("tox", words),
     }
@@ -94,7 +94,7 @@ def _read_template(name: str) -> str:
     return template.read_text(encoding="utf-8")
 
 
-def component(kind: str, name: str) -> str:
+def make_component(kind: str, name: str) -> str:
     """The module of a component of a kind, with this name."""
     # The kind is a part of the class's name, so that it is none of the names that are imported.
     camel = "".join(map(str.capitalize, name.split("-"))) + KINDS[kind].base
@@ -102,7 +102,7 @@ def component(kind: str, name: str) -> str:
     return re.sub(r"\bExample\b", camel, text)
 
 
-def example(kind: str, name: str) -> str:
+def make_example(kind: str, name: str) -> str:
     """A matrix that uses a component."""
     kinds: tuple[str, ...] = ATTACK if kind in ATTACK else AUDIT
     used = {**_USED, kind: f'use = "{name}"'}

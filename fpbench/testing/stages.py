@@ -33,16 +33,16 @@ from fpbench.data.table import Table
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
 from fpbench.execution.work.read_only import make_read_only
 from fpbench.models.rules import Rules
-from fpbench.testing.brute_force import satisfies, unknown_constraint
+from fpbench.testing.brute_force import make_unknown_constraint, satisfies
 from fpbench.testing.fixtures import (
     KitDisclosure,
     KitLearner,
     KitPeople,
-    cell_inputs,
-    generator,
-    kit_learner,
-    shown_to,
-    step,
+    make_cell_inputs,
+    make_generator,
+    make_kit_learner,
+    make_step,
+    show_to,
 )
 from fpbench.testing.round_trips import transfer
 from fpbench.testing.watching import Watched, watch
@@ -125,7 +125,7 @@ class _DatasetStage(Stage):
         return (home,)
 
     def run(self, component: Dataset, inputs: Any, seed: int) -> Table:
-        table: Table = ACTIONS["load"](component, inputs, step(seed))
+        table: Table = ACTIONS["load"](component, inputs, make_step(seed))
         return table
 
     def check(self, component: Dataset, inputs: Any, result: Any) -> None:
@@ -144,7 +144,9 @@ class _DatasetStage(Stage):
             yield "its files are missing", lambda: component.load(nowhere)
         for what, content in _RUBBISH.items():
             rubbish = home.directories[0] / what.replace(" ", "-")
-            if _written(component, rubbish, content) and not component.absent(DataHome((rubbish,))):
+            if _write_files(component, rubbish, content) and not component.absent(
+                DataHome((rubbish,))
+            ):
                 yield f"its files are {what}", partial(_load, component, DataHome((rubbish,)))
 
 
@@ -153,7 +155,7 @@ def _load(component: Dataset, home: DataHome) -> None:
     raise AssertionError("they are loaded")
 
 
-def _written(component: Dataset, folder: Path, content: bytes) -> bool:
+def _write_files(component: Dataset, folder: Path, content: bytes) -> bool:
     """Whether the files it reads are now in a folder, with this content."""
     places = [folder.resolve() / file.name for file in component.files]
     # A path that leads elsewhere, such as an absolute one, is somebody's file.
@@ -165,7 +167,7 @@ def _written(component: Dataset, folder: Path, content: bytes) -> bool:
     return bool(places)
 
 
-def _one_label(sample: Sample) -> Sample:
+def _make_one_label(sample: Sample) -> Sample:
     """A few people, all of label 0."""
     few = sample.take(np.arange(60))
     return few.having(labels=np.zeros(len(few), np.int8))
@@ -178,28 +180,28 @@ class _LearnerStage(Stage):
         return [KitPeople(groups=k)]
 
     def prepare(self, component: Learner, k: int, home: DataHome) -> Any:
-        return (cell_inputs(k).split,)
+        return (make_cell_inputs(k).split,)
 
     def run(self, component: Learner, inputs: Any, seed: int) -> Any:
         (split,) = inputs
-        model = transfer(ACTIONS["train"](component, inputs, step(seed)), "the model")
+        model = transfer(ACTIONS["train"](component, inputs, make_step(seed)), "the model")
         results: dict[str, Any] = {
-            "predictions": ACTIONS["predict"](component, (model, split), step(seed))
+            "predictions": ACTIONS["predict"](component, (model, split), make_step(seed))
         }
         if component.gives_scores:
-            results["scores"] = ACTIONS["reveal"](component, (model, split), step(seed))
+            results["scores"] = ACTIONS["reveal"](component, (model, split), make_step(seed))
             results["proba"] = self._proba(component, model, split.test, seed)
         if component.gives_rules:
             results["rules"] = model.rules
         if component.gives_baseline:
             features = split.test.features
-            results["baseline"] = model.baseline.predict_proba(features, step(seed).rng())
+            results["baseline"] = model.baseline.predict_proba(features, make_step(seed).rng())
         return results
 
     @staticmethod
     def _proba(component: Learner, model: Any, people: Sample, seed: int) -> Any:
         sensitive = people.sensitive if component.predicts_with_sensitive else None
-        return model.predict_proba(people.features, step(seed).rng(), sensitive)
+        return model.predict_proba(people.features, make_step(seed).rng(), sensitive)
 
     def check(self, component: Learner, inputs: Any, result: Any) -> None:
         """Predictions of 0 and 1 (the step sees to it); rules that predict them."""
@@ -221,12 +223,15 @@ class _LearnerStage(Stage):
 
     def attempts(self, component: Learner, home: DataHome) -> Attempts:
         """Everybody has the same label; a column is missing."""
-        split = cell_inputs(2).split
+        split = make_cell_inputs(2).split
 
         def fit(sample: Sample) -> Any:
-            return component.fit(sample, step(0).rng())
+            return component.fit(sample, make_step(0).rng())
 
-        yield "everybody has label 0", lambda: fit(_one_label(split.train).only(component.needs))
+        yield (
+            "everybody has label 0",
+            lambda: fit(_make_one_label(split.train).only(component.needs)),
+        )
         yield "nothing of what it needs is there", lambda: fit(split.train.only(frozenset()))
 
 
@@ -237,10 +242,10 @@ class _DisclosureStage(Stage):
         return [KitLearner()]
 
     def prepare(self, component: Disclosure, k: int, home: DataHome) -> Any:
-        return cell_inputs(k).split, cell_inputs(k).predictions
+        return make_cell_inputs(k).split, make_cell_inputs(k).predictions
 
     def run(self, component: Disclosure, inputs: Any, seed: int) -> Any:
-        return ACTIONS["disclose"](component, inputs, step(seed))
+        return ACTIONS["disclose"](component, inputs, make_step(seed))
 
     def check(self, component: Disclosure, inputs: Any, result: Any) -> None:
         """A claim in words it announced, or none."""
@@ -259,7 +264,7 @@ class _DisclosureStage(Stage):
 
     def attempts(self, component: Disclosure, home: DataHome) -> Attempts:
         """The learner aims at nothing."""
-        split, predictions = cell_inputs(2).split, cell_inputs(2).predictions
+        split, predictions = make_cell_inputs(2).split, make_cell_inputs(2).predictions
         aimless = Predictions(predictions.train, predictions.test, predictions.attack, None)
         yield "the learner asks for no fairness", lambda: self.run(component, (split, aimless), 0)
 
@@ -268,13 +273,13 @@ class _AdversaryStage(Stage):
     """Guesses."""
 
     def partners(self, component: Adversary, k: int) -> list[Component]:
-        return [KitPeople(groups=k), kit_learner(component.sees)]
+        return [KitPeople(groups=k), make_kit_learner(component.sees)]
 
     def prepare(self, component: Adversary, k: int, home: DataHome) -> Any:
-        return shown_to(component.sees, k)
+        return show_to(component.sees, k)
 
     def run(self, component: Adversary, inputs: Any, seed: int) -> Guess:
-        stage_step, tuned = step(seed), component
+        stage_step, tuned = make_step(seed), component
         if component.tunes_once:
             known = HANDED["tune"](component, inputs[:1], stage_step)
             tuned = transfer(ACTIONS["tune"](component, known, stage_step), "the tuned adversary")
@@ -306,7 +311,7 @@ class _AdversaryStage(Stage):
                 replace(part, attack=part.attack.take(rows, axis=0))
                 if not isinstance(part, Split)
                 else replace(part, attack=part.attack.take(rows))
-                for part in shown_to(component.sees, 2)
+                for part in show_to(component.sees, 2)
             )
             yield what, partial(self.run, component, few, 0)
 
@@ -325,7 +330,7 @@ class _CorrectorStage(Stage):
         return [KitPeople(groups=k), KitLearner(), KitDisclosure(words_claimed=words)]
 
     def prepare(self, component: Corrector, k: int, home: DataHome) -> Any:
-        world, rng = cell_inputs(k), generator(f"guess {k}")
+        world, rng = make_cell_inputs(k), make_generator(f"guess {k}")
         held_out = np.arange(0, len(world.split.attack), 2)
 
         def draw_guess(truth: Any) -> tuple[Any, Any]:
@@ -339,7 +344,7 @@ class _CorrectorStage(Stage):
         return world.split, world.predictions, guess, claim and Claim(claim, "kit")
 
     def run(self, component: Corrector, inputs: Any, seed: int) -> Any:
-        stage_step = step(seed)
+        stage_step = make_step(seed)
         return MEASURING["correct"](
             ACTIONS["correct"](component, inputs, stage_step), inputs, stage_step
         )
@@ -379,7 +384,7 @@ class _CorrectorStage(Stage):
     def attempts(self, component: Corrector, home: DataHome) -> Attempts:
         """A constraint that it cannot express."""
         guess, labels = np.array([0, 1, 0, 1]), np.array([0, 1, 1, 0])
-        problem = Problem(guess, 2, labels, labels, (unknown_constraint(),))
+        problem = Problem(guess, 2, labels, labels, (make_unknown_constraint(),))
         yield "a constraint that nobody can express", lambda: component.correct(problem)
 
 
@@ -387,13 +392,13 @@ class _MechanismStage(Stage):
     """Releases counts, of several shapes."""
 
     def prepare(self, component: Mechanism, k: int, home: DataHome) -> Any:
-        counts = generator(f"counts {k}").integers(0, 30, (4, k))
+        counts = make_generator(f"counts {k}").integers(0, 30, (4, k))
         return [(counts, 1.0, counts.sum(axis=-1, keepdims=True)),
                 (counts[0], np.array([[0.5], [2.0]]), counts[0].sum()),
                 (np.zeros(k, np.int64), 1.0, 5)]  # fmt: skip
 
     def run(self, component: Mechanism, inputs: Any, seed: int) -> Any:
-        rng = step(seed).rng()
+        rng = make_step(seed).rng()
         return [
             component.release(counts, COUNT_SENSITIVITY[relation], epsilon, rng, upper=upper)
             for relation in NEIGHBOURS
@@ -426,7 +431,7 @@ class _MechanismStage(Stage):
 
             def release(bad: float = bad) -> None:
                 component.release(
-                    np.array([3, 4]), COUNT_SENSITIVITY["attribute"], bad, step(0).rng(), 7
+                    np.array([3, 4]), COUNT_SENSITIVITY["attribute"], bad, make_step(0).rng(), 7
                 )
                 raise AssertionError("it is released")
 
@@ -438,7 +443,7 @@ class _PolicyStage(Stage):
     """Repairs noisy histograms."""
 
     def prepare(self, component: Policy, k: int, home: DataHome) -> Any:
-        rng = generator(f"noisy {k}")
+        rng = make_generator(f"noisy {k}")
         totals = rng.integers(0, 40, (3, 5))
         shares = rng.dirichlet(np.ones(k), (3, 5))
         noisy = shares * totals[..., None] + rng.normal(0, 8, (3, 5, k))
@@ -473,20 +478,20 @@ class _AuditorStage(Stage):
     """Audits a small tree that has rules and a baseline."""
 
     def prepare(self, component: Auditor, k: int, home: DataHome) -> Any:
-        world = cell_inputs(k)
+        world = make_cell_inputs(k)
         inputs = [world.split, world.predictions]
         if "model" in component.sees:
             inputs.append(world.model)
         if (number := component.shadow_models) is not None:
             shadows = ACTIONS["shadow"](
-                KitLearner(), (world.model, world.split), step(0, number, "0")
+                KitLearner(), (world.model, world.split), make_step(0, number, "0")
             )
             inputs += [shadows] * (1 + component.needs_twin)
         return (*inputs, *([KitLearner()] if "fit" in component.sees else []))
 
     def run(self, component: Auditor, inputs: Any, seed: int) -> Any:
         lent = describe_component(KitLearner()) if "fit" in component.sees else None
-        stage_step = replace(step(seed), uses=(("auditor", component.name),), learner=lent)
+        stage_step = replace(make_step(seed), uses=(("auditor", component.name),), learner=lent)
         answer = ACTIONS["audit"](component, inputs, stage_step)
         kind = type(answer).__name__
         assert isinstance(answer, dict | Release), f"audit gave a {kind}, not a dict or a Release"
@@ -512,7 +517,7 @@ class _AuditorStage(Stage):
 
     def attempts(self, component: Auditor, home: DataHome) -> Attempts:
         """There is no model, and nobody who answers about groups."""
-        split, predictions = cell_inputs(2).split, cell_inputs(2).predictions
+        split, predictions = make_cell_inputs(2).split, make_cell_inputs(2).predictions
         sees = component.sees
         train = split.train.having(predictions=predictions.train).only(sees)
         test = split.test.having(predictions=predictions.test).only(sees)
@@ -520,7 +525,7 @@ class _AuditorStage(Stage):
             bare = Subject(train, test)
             yield (
                 "no model, no curator and no other models",
-                lambda: component.audit(bare, step(0).rng()),
+                lambda: component.audit(bare, make_step(0).rng()),
             )
 
 

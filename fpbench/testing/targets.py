@@ -40,7 +40,7 @@ def checks(target: str | Path | type[Component]) -> list[Check]:
         If a plugin of it cannot be registered.
     """
     if isinstance(target, type):
-        return list(_checks_of_class(target))
+        return list(_list_class_checks(target))
     catalog, names = _resolve(target)
     for broken in catalog.broken:
         if normalize_name(broken.source.distribution) in names:
@@ -50,10 +50,10 @@ def checks(target: str | Path | type[Component]) -> list[Check]:
             raise InputError(
                 f"{target}: plugins of third parties are not loaded (--no-third-party)"
             )
-    entries = [entry for entry in catalog if _owners(entry) & names]
+    entries = [entry for entry in catalog if _list_owners(entry) & names]
     if not entries:
         raise InputError(f"{target}: registers no component: nothing to test")
-    return [check for entry in entries for check in checks_of_entry(catalog, entry)]
+    return [check for entry in entries for check in list_entry_checks(catalog, entry)]
 
 
 def check_component(cls: type[Component]) -> None:
@@ -75,22 +75,22 @@ def check_component(cls: type[Component]) -> None:
         raise AssertionError("\n".join(broken))
 
 
-def _checks_of_class(cls: type[Component]) -> Iterator[Check]:
+def _list_class_checks(cls: type[Component]) -> Iterator[Check]:
     catalog = Catalog()
     catalog.entries = dict(discover().entries)
     entry = Entry(cls.kind, cls.name, Source(cls.__module__, ""), cls)
     catalog.entries[entry.kind, entry.name] = entry
-    return checks_of_entry(catalog, entry)
+    return list_entry_checks(catalog, entry)
 
 
-def _owners(entry: Entry) -> set[str]:
+def _list_owners(entry: Entry) -> set[str]:
     return {normalize_name(source.distribution) for source in (entry.source, *entry.rivals)}
 
 
 def _resolve(target: str | Path) -> tuple[Catalog, set[str]]:
     """The catalog to test in, and the distributions to test."""
     catalog, path = discover(), to_path("target", target)
-    known = {owner for entry in catalog for owner in _owners(entry)}
+    known = {owner for entry in catalog for owner in _list_owners(entry)}
     known |= {normalize_name(broken.source.distribution) for broken in catalog.broken}
     if isinstance(target, str):
         # A bare word that is both, such as `fpbench` beside its sources, means the distribution.
@@ -106,15 +106,15 @@ def _resolve(target: str | Path) -> tuple[Catalog, set[str]]:
     return catalog, {normalize_name(source.distribution)}
 
 
-def checks_of_entry(catalog: Catalog, entry: Entry) -> Iterator[Check]:
+def list_entry_checks(catalog: Catalog, entry: Entry) -> Iterator[Check]:
     """The checks of one component."""
-    directory = Path(tempfile.mkdtemp(dir=_scratch()))
+    directory = Path(tempfile.mkdtemp(dir=_make_scratch()))
     try:
         examples = catalog.component(entry.kind, entry.name).examples(directory)
         if not examples:
             raise PluginError("its examples are empty: nothing to test")
     except (Exception, SystemExit) as error:  # a plugin's code may raise anything
-        yield _broken(catalog, entry, directory, error)
+        yield _make_broken_check(catalog, entry, directory, error)
         return
     for number, parameters in enumerate(examples):
         label = f" ({number + 1})" if len(examples) > 1 else ""
@@ -122,7 +122,9 @@ def checks_of_entry(catalog: Catalog, entry: Entry) -> Iterator[Check]:
         yield from (Check(case, law) for law in LAWS if entry.kind in law.kinds)
 
 
-def _broken(catalog: Catalog, entry: Entry, directory: Path, error: BaseException) -> Check:
+def _make_broken_check(
+    catalog: Catalog, entry: Entry, directory: Path, error: BaseException
+) -> Check:
     """The only check of a component that cannot even be imported."""
 
     def fail(case: Case) -> None:
@@ -132,7 +134,7 @@ def _broken(catalog: Catalog, entry: Entry, directory: Path, error: BaseExceptio
 
 
 @cache
-def _scratch() -> Path:
+def _make_scratch() -> Path:
     """A directory for what examples write, as long as this process lasts."""
     _SCRATCH.append(tempfile.TemporaryDirectory(prefix="fpbench-check-"))
     return Path(_SCRATCH[-1].name)

@@ -42,7 +42,7 @@ class Watched:
 def watch(call: Callable[[Any], Any], inputs: Any) -> Watched:
     """The effects of a call with a copy of the inputs; its warnings are hidden."""
     copied = copy.deepcopy(inputs)
-    before, states = dict(parts(copied)), _states()
+    before, states = dict(list_parts(copied)), _copy_states()
     result, error = None, None
     try:
         with warnings.catch_warnings():
@@ -50,15 +50,17 @@ def watch(call: Callable[[Any], Any], inputs: Any) -> Watched:
             result = call(copied)
     except (Exception, SystemExit) as raised:  # laws judge whatever a plugin raises
         error = raised
-    drew = next((name for name, now in _states().items() if difference(now, states[name])), "")
-    changed = first_difference(before, dict(parts(copied)))
+    drew = next(
+        (name for name, now in _copy_states().items() if find_difference(now, states[name])), ""
+    )
+    changed = find_first_difference(before, dict(list_parts(copied)))
     return Watched(inputs, result, error, changed, drew)
 
 
 @contextmanager
 def restore_generators() -> Iterator[None]:
     """Restore global generators afterwards, so that every reseeding is noticed."""
-    states = _states()
+    states = _copy_states()
     try:
         yield
     finally:
@@ -66,17 +68,17 @@ def restore_generators() -> Iterator[None]:
             put_back(states[name])
 
 
-def _states() -> dict[str, Any]:
+def _copy_states() -> dict[str, Any]:
     # Copies: numpy hands out its own memory.
     return {name: copy.deepcopy(state()) for name, (state, _) in _GENERATORS.items()}
 
 
-def difference(one: Any, other: Any) -> str:
+def find_difference(one: Any, other: Any) -> str:
     """The path of the first part in which two results differ, times aside; empty if none."""
-    return first_difference(dict(parts(one)), dict(parts(other)))
+    return find_first_difference(dict(list_parts(one)), dict(list_parts(other)))
 
 
-def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+def find_first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     """The path of the first part in which two values differ; empty if none."""
     for path in [*one, *(path for path in other if path not in one)]:
         if one.get(path, _PLAIN) != other.get(path, _PLAIN):
@@ -84,7 +86,9 @@ def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     return ""
 
 
-def parts(thing: Any, path: str = "", within: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
+def list_parts(
+    thing: Any, path: str = "", within: tuple[int, ...] = ()
+) -> Iterator[tuple[str, Any]]:
     """All comparable parts of a value with their paths, without measures of time.
 
     `within` are the ids of the values that contain it: a value may contain itself.
@@ -99,13 +103,13 @@ def parts(thing: Any, path: str = "", within: tuple[int, ...] = ()) -> Iterator[
     elif isinstance(thing, _PLAIN):
         yield path, repr(thing)  # so that NaN is NaN
     else:
-        inner = list(_inside(thing))
+        inner = list(_list_inside(thing))
         yield f"{path}.type", f"{type(thing).__qualname__} of {len(inner)}"
         for name, value in inner:
-            yield from parts(value, f"{path}.{name}".lstrip("."), (*within, id(thing)))
+            yield from list_parts(value, f"{path}.{name}".lstrip("."), (*within, id(thing)))
 
 
-def _inside(thing: Any) -> Iterator[tuple[str, Any]]:
+def _list_inside(thing: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(thing, Sample):
         for name in sorted(thing.seen):
             yield name, getattr(thing, name)
@@ -120,13 +124,13 @@ def _inside(thing: Any) -> Iterator[tuple[str, Any]]:
         yield from ((field.name, getattr(thing, field.name)) for field in fields(thing))
     elif hasattr(thing, "columns") and hasattr(thing, "items"):  # a DataFrame
         yield "index", np.asarray(thing.index)
-        yield from ((str(name), _column(column)) for name, column in thing.items())
+        yield from ((str(name), _split_column(column)) for name, column in thing.items())
     elif not isinstance(thing, type):  # a model, say: what pickle would keep of it
         state = thing.__getstate__()
         yield from state.items() if isinstance(state, dict) else [("state", state)]
 
 
-def _column(column: Any) -> Any:
+def _split_column(column: Any) -> Any:
     """A column of a DataFrame as arrays and words."""
     values = column.array
     if hasattr(values, "categories"):

@@ -8,8 +8,8 @@ import pytest
 import fpbench
 from fpbench.components.catalog import discover
 from fpbench.report.gathered import gather
-from fpbench.report.ideas import figures
-from fpbench.results.leaderboard import columns, sheet
+from fpbench.report.ideas import make_figures
+from fpbench.results.leaderboard import list_columns, make_sheet
 
 LEAKS = """
 from fpbench import Measure, MeasureFigure, hookimpl
@@ -68,8 +68,8 @@ def leaks(toys, install, tmp_path):
 def check(board):
     assert (board.rank_by, board.least_first) == ("leak_bits", True)
     assert [line.labels["auditor"] for line in board.lines] == ["tight"] * 2 + ["leaky"] * 2
-    assert columns(board)[-1] == "leak_bits"
-    assert "recall" not in columns(board)
+    assert list_columns(board)[-1] == "leak_bits"
+    assert "recall" not in list_columns(board)
     assert board.glossary.heading("leak_bits") == "bits leaked"
 
 
@@ -80,18 +80,20 @@ def test_a_third_partys_measure_ranks_its_way_and_has_a_column(leaks):
 
 
 def check_figure_and_note(run):
-    (drawn,) = [one for one in figures(gather(run)) if one.name == "leak-number"]
+    (drawn,) = [one for one in make_figures(gather(run)) if one.name == "leak-number"]
     assert (drawn.title, drawn.caption) == ("Leak against number", "Bits of a group.")
     assert drawn.y.title == "bits told"
     series = {one.name.partition(",")[0]: one.dashed for one in drawn.panels[0].series}
     assert series == {"told": False, "recalled": True}
     board = run.leaderboard()
-    assert "Bits are not private." in sheet(board).notes
+    assert "Bits are not private." in make_sheet(board).notes
 
 
 def test_a_third_partys_figure_and_note_are_shown(leaks):
     check_figure_and_note(leaks)
-    assert "leak_bits-number" not in {one.name for one in figures(gather(leaks))}  # drawn in it
+    assert "leak_bits-number" not in {
+        one.name for one in make_figures(gather(leaks))
+    }  # drawn in it
 
 
 def test_a_run_without_figures_and_notes_takes_those_of_the_installed_component(leaks):

@@ -19,7 +19,7 @@ from fpbench.cli.screen import results as boards
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.report.gathered import gather
 from fpbench.results.leaderboard import Leaderboard, Line
-from fpbench.results.statistics.intervals import interval
+from fpbench.results.statistics.intervals import estimate_interval
 
 ROOT = Path(__file__).parents[2]
 MATRIX = """
@@ -129,14 +129,14 @@ def test_what_cannot_be_reproduced_is_refused(name, message):
 
 def test_all_matrices_that_state_something_are_known_and_packaged():
     stating = {p for p in (ROOT / "benchmarks").glob("*.toml") if "[[expect]]" in p.read_text()}
-    assert set(reproduce.known()) == {path.stem for path in stating}
+    assert set(reproduce.list_studies()) == {path.stem for path in stating}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     packaged = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     assert packaged == {f"benchmarks/{p.name}": f"fpbench/benchmarks/{p.name}" for p in stating}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(reproduce.known()))
+@pytest.mark.parametrize("name", sorted(reproduce.list_studies()))
 def test_every_paper_matrix_has_a_quick_profile_and_a_header(name):
     matrix = reproduce.find(name)
     assert matrix.profile == "quick"
@@ -149,7 +149,8 @@ def test_every_paper_matrix_has_a_quick_profile_and_a_header(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [name for name in sorted(reproduce.known()) if name.startswith(("ferry-f", "ferry-t"))]
+    "name",
+    [name for name in sorted(reproduce.list_studies()) if name.startswith(("ferry-f", "ferry-t"))],
 )
 def test_figures_and_tables_of_the_paper_have_their_size(name):
     full, quick = reproduce.find(name, "full"), reproduce.find(name)
@@ -300,7 +301,7 @@ def test_a_matrix_that_asks_for_no_table_shows_the_leaderboard(file, tmp_path, c
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(reproduce.known()))
+@pytest.mark.parametrize("name", sorted(reproduce.list_studies()))
 def test_every_paper_matrix_asks_for_its_tables(name):
     assert reproduce.find(name, "full").summaries
 
@@ -308,7 +309,7 @@ def test_every_paper_matrix_asks_for_its_tables(name):
 def test_wide_headings_leave_the_interval_whole(capsys, monkeypatch):
     names = ("model_epsilon", "flip_probability", "sensitivity", "baseline_loss_test", "loss_test",
              "expected_accuracy_test", "risk_gap_test", "risk_gap_train")  # fmt: skip
-    measures = {name: interval(np.array([0.11, 0.12]), name) for name in names}
+    measures = {name: estimate_interval(np.array([0.11, 0.12]), name) for name in names}
     kinds = ("dataset", "learner", "auditor")
     lines = tuple(
         Line(i, dict(zip(kinds, ("d", f"pate sigma={i}0.0", "a"), strict=True)), measures, 2, 0, ())
@@ -327,7 +328,7 @@ def test_what_is_not_private_is_called_so(capsys):
     for private, said in ((0.0, True), (1.0, False), (None, False)):
         found = {} if private is None else {"audit_private": private}
         measures = {
-            name: interval(np.array([value, value]), name)
+            name: estimate_interval(np.array([value, value]), name)
             for name, value in {**found, "risk_gap_train": 0.1}.items()
         }
         line = Line(1, labels, measures, 2, 0, ())
@@ -339,7 +340,7 @@ def test_what_is_not_private_is_called_so(capsys):
 def test_on_a_narrow_terminal_audits_show_what_fits(capsys, monkeypatch):
     kinds = ("dataset", "learner", "auditor")
     names = ("epsilon", "true_ratio", "estimated_ratio", "coverage", "invalid_ratio", "error")
-    measures = {name: interval(np.array([0.11, 0.12]), name) for name in names}
+    measures = {name: estimate_interval(np.array([0.11, 0.12]), name) for name in names}
     lines = tuple(
         Line(
             i,
@@ -419,7 +420,7 @@ def test_strictly_a_deviation_is_an_exit_code(file, tmp_path, command):
 def test_excessive_risks_have_their_columns_where_they_fit(capsys, monkeypatch):
     names = ("model_epsilon", "flip_probability", "sensitivity", "baseline_loss_test", "loss_test",
              "expected_accuracy_test", "risk_gap_test", "risk_gap_train")  # fmt: skip
-    measures = {name: interval(np.array([0.11, 0.12]), name) for name in names}
+    measures = {name: estimate_interval(np.array([0.11, 0.12]), name) for name in names}
     declared = GLOSSARY.declaring(
         measure
         for kind, name in (("auditor", "excessive-risk"), ("learner", "pate"))

@@ -16,7 +16,7 @@ from fpbench.base.text import format_number
 from fpbench.cli.screen.results import show_leaderboard
 from fpbench.matrix.matrix import read
 from fpbench.results.verdicts.judging import _describe_scale
-from fpbench.store.differences import Change
+from fpbench.store.differences import CellChange
 
 MATRIX = {
     "title": "toys",
@@ -89,7 +89,7 @@ def test_comparisons_and_verifications_print_what_the_commands_print(run, tmp_pa
         assert [line.split() for line in printed.splitlines()] == [
             line.split() for line in str(shown).splitlines()
         ]
-    cells = [Change("<b>", "gain", 0.25, None)]
+    cells = [CellChange("<b>", "gain", 0.25, None)]
     html = replace(difference, changes=tuple(cells))._repr_html_()
     assert "<table>" in html
     assert "&lt;b&gt;" in html
@@ -179,7 +179,7 @@ def test_an_attack_draws_everybodys_risk_and_what_gives_groups_away(people, tmp_
 
 def test_curves_are_those_of_a_board_that_is_shown_whole(run, monkeypatch, capsys):
     drawn = []
-    monkeypatch.setattr("fpbench.cli.screen.results.curve_sheet", drawn.append)
+    monkeypatch.setattr("fpbench.cli.screen.results.make_curve_sheet", drawn.append)
     board = run.leaderboard(by="gain")
     for most in (1, None, len(board.lines)):
         show_leaderboard(board, most=most)

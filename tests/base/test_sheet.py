@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpbench.base.sheet import Column, Sheet, html, latex, markdown
+from fpbench.base.sheet import Column, Sheet, write_html, write_latex, write_markdown
 from fpbench.base.text import escape_unprintable
 
 EVIL = "<script>alert('x')</script> & | \\input{/etc/passwd} $x_1^2$ #~%\"`*[link](http://x)"
@@ -21,14 +21,14 @@ def sheet(text="plain", number="-.1250"):
 
 
 def test_markdown():
-    assert markdown([sheet()]) == (
+    assert write_markdown([sheet()]) == (
         "**A title**  \none · two\n\n| \\# | learner | gain |\n| ---: | --- | ---: |\n"
         "| =1 | plain | -.1250 |\n\n- a note\n- warning: odd\n- failed: broke"
     )
 
 
 def test_latex():
-    assert latex([sheet()]) == "\n".join([
+    assert write_latex([sheet()]) == "\n".join([
         r"\begin{table}",
         r"\centering",
         r"\caption{A title. one, two. a note. warning: odd. failed: broke}",
@@ -64,25 +64,25 @@ KNOWN = {"table", "caption", "strong", "br", "thead", "tr", "th", "tbody", "td",
 @given(st.text())
 def test_html_shows_words_and_obeys_none(text):
     for word in (text, EVIL, EVIL + text):
-        read = Reader(html([sheet(word)]))
+        read = Reader(write_html([sheet(word)]))
         assert set(read.tags) <= KNOWN
         assert escape_unprintable(word, but="\n") in "".join(read.said)
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"])))
 def test_latex_and_markdown_obey_no_word(text):
-    tex = latex([sheet(EVIL + text)]).split("\n")[7]
+    tex = write_latex([sheet(EVIL + text)]).split("\n")[7]
     bare = re.sub(r"\\(text\w+\{\}|[{}$&#%_\\])", "", tex.removesuffix(r" \\"))
     assert bare.count("&") == 2  # those between columns
     assert not set(bare) & set("\\{}#%_^~")
     assert bare.count("$") == 2  # those around the number
-    md = markdown([sheet(EVIL + text)]).split("\n")[5]
+    md = write_markdown([sheet(EVIL + text)]).split("\n")[5]
     plain = re.sub(r"\\[|*_`\[\]#~\\]", "", md)
     assert plain.count("|") == 4
     assert not set(plain) & set("<>*_`[]")
 
 
-@pytest.mark.parametrize("write", [html, latex, markdown])
+@pytest.mark.parametrize("write", [write_html, write_latex, write_markdown])
 def test_no_letter_that_a_terminal_obeys_is_written(write):
     """Not even into a file: who shows it with `cat` is as little surprised as at the screen."""
     letters = "".join(map(chr, (*range(32), *range(127, 160), 0x202E, 0x2066, 0xAD, 0x2028)))

@@ -18,7 +18,7 @@ from fpbench.base.trust import (
     IMPORTS,
     NO_THIRD_PARTY,
     PluginEntry,
-    installed_entry_points,
+    list_entry_points,
     why_not_importable,
 )
 from fpbench.matrix.matrix import read
@@ -43,7 +43,7 @@ def package(tmp_path, monkeypatch):
     place = tmp_path / "packages"
     place.mkdir()
     monkeypatch.syspath_prepend(str(place))
-    trust._accepted.cache_clear()
+    trust._list_accepted.cache_clear()
 
     def make(name, requires=None, entry_points=""):
         (place / f"{name}.py").write_text(MARKED.format(name=name))
@@ -56,11 +56,11 @@ def package(tmp_path, monkeypatch):
             )
             (info / "top_level.txt").write_text(name)
             (info / "entry_points.txt").write_text(entry_points)
-        trust._accepted.cache_clear()
+        trust._list_accepted.cache_clear()
         return place / f"ran-{name}"
 
     yield make
-    trust._accepted.cache_clear()
+    trust._list_accepted.cache_clear()
 
 
 @pytest.mark.slow
@@ -142,9 +142,9 @@ def site(tmp_path, monkeypatch):
     place = tmp_path / "site"
     place.mkdir()
     monkeypatch.syspath_prepend(str(place))
-    trust._accepted.cache_clear()
+    trust._list_accepted.cache_clear()
     yield place
-    trust._accepted.cache_clear()
+    trust._list_accepted.cache_clear()
 
 
 EVIL = "open('ran', 'w')\n"
@@ -188,7 +188,7 @@ def test_a_folder_beside_the_matrix_that_looks_installed_is_not(site, beside):
     distribute(beside, "looks", ["looks.py"], {"entry_points.txt": "[fpbench]\nlooks = looks\n"})
     write(beside, "looks.py", EVIL)
     assert "did not come with" in why_not_importable("looks")
-    assert "looks" not in {point.name for point in installed_entry_points("fpbench")}
+    assert "looks" not in {point.name for point in list_entry_points("fpbench")}
     distribute(site, "looks", ["looks.py"])
     assert "did not come with" in why_not_importable(
         "looks"
@@ -269,7 +269,7 @@ def test_what_an_installed_finder_maps_may_be_named(site, tmp_path, monkeypatch)
         assert "did not come with" in why_not_importable("mapped")
         said = json.dumps({"url": source.as_uri(), "dir_info": {"editable": True}})
         distribute(site, "mapped", ["__editable___mapped_finder.py"], {"direct_url.json": said})
-        trust._accepted.cache_clear()
+        trust._list_accepted.cache_clear()
         assert why_not_importable("mapped") is None
     finally:
         del sys.modules["__editable___mapped_finder"]
@@ -483,10 +483,10 @@ def test_entry_points_are_read_as_python_does(site):
         "[other]\na = b\n\n[fpbench]\n# why\none = one.sub\ntwo=two : thing.part\n\n[more]\nc = d\n"
     )
     distribute(site, "Some.Plugin", ["one.py"], {"entry_points.txt": text})
-    mine = {(p.name, p.value) for p in installed_entry_points("fpbench")}
+    mine = {(p.name, p.value) for p in list_entry_points("fpbench")}
     points = [p for d in metadata.distributions() for p in d.entry_points if p.group == "fpbench"]
     assert {(p.name, p.value) for p in points} == mine
-    (one,) = (p for p in installed_entry_points("fpbench") if p.name == "one")
+    (one,) = (p for p in list_entry_points("fpbench") if p.name == "one")
     assert (one.distribution, one.version) == ("Some.Plugin", "1.0")
 
 

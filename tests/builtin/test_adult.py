@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from fpbench import DataError, DataHome, Table
 from fpbench.builtin.datasets.adult import Adult
 from fpbench.data import Attribute
-from fpbench.data.data_files import sha256
+from fpbench.data.data_files import compute_sha256
 from fpbench.models import encode
 
 ROW = (
@@ -82,7 +82,7 @@ def test_other_sensitive_attributes(adult_home: DataHome, sensitive: Any, smalle
 
 def test_checksums_are_those_of_the_files(adult_home: DataHome) -> None:
     for file in Adult().files:
-        assert sha256(adult_home.find(file.name)) == file.sha256
+        assert compute_sha256(adult_home.find(file.name)) == file.sha256
         assert file.url.endswith(file.name)
 
 

@@ -539,17 +539,17 @@ def test_the_engine_nearest_to_this_python_is_used(tmp_path, monkeypatch):
         (tmp_path / "venv", "scripts of this Python"),
     ):
         path = program(folder)
-        assert engines.Engine.find() == (path, where)
+        assert engines.CpEngine.find() == (path, where)
     named = program(tmp_path / "named")
     monkeypatch.setenv(engines.VARIABLE, named)
-    assert engines.Engine.find() == (named, engines.VARIABLE)
+    assert engines.CpEngine.find() == (named, engines.VARIABLE)
 
 
 @pytest.mark.usefixtures("nowhere")
 def test_a_file_that_is_no_program_is_passed_over(tmp_path):
     Path(program(tmp_path / "venv")).chmod(0o644)
     path = program(tmp_path / "path")
-    assert engines.Engine.find() == (path, "PATH")
+    assert engines.CpEngine.find() == (path, "PATH")
 
 
 @pytest.mark.parametrize("wrong", ["no/such/file", "."])

@@ -17,7 +17,7 @@ from fpbench.builtin.learners._fair_leaves.leaf_certificate import (
     bound_by_sets,
     certify_leaves,
 )
-from fpbench.results.leaderboard import columns
+from fpbench.results.leaderboard import list_columns
 
 pytestmark = pytest.mark.numeric
 
@@ -207,4 +207,4 @@ def test_the_certificate_stands_in_rows_and_on_leaderboards(tmp_path):
     assert row["independence_gap"] <= row["fare_parity_bound"] < 1
     assert 0.5 < row["fare_accuracy_bound"] < 1
 
-    assert {"fare_parity_bound", "fare_accuracy_bound"} <= set(columns(run.leaderboard()))
+    assert {"fare_parity_bound", "fare_accuracy_bound"} <= set(list_columns(run.leaderboard()))

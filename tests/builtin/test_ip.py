@@ -22,7 +22,7 @@ from pydantic import ValidationError
 import fpbench
 from fpbench import FpbenchError, InputError, Problem, SolverStatus
 from fpbench.builtin.correctors import _ip_solver
-from fpbench.builtin.correctors._ip_model import Model
+from fpbench.builtin.correctors._ip_model import IntegerModel
 from fpbench.builtin.correctors._ip_rows import exclude_counts, simplify
 from fpbench.builtin.correctors.ip import IP
 from fpbench.claims import (
@@ -209,13 +209,13 @@ class TestLinear:
     def test_people_whose_coefficients_are_all_zero_are_left_alone(self):
         known = LinearConstraint(1, [0, 0, 1], 1, 1)
         instance = Problem(np.zeros(3, int), 2, np.zeros(3, int), None, (known,))
-        model = Model(CountedProblem(instance), counted=False)
+        model = IntegerModel(CountedProblem(instance), counted=False)
         assert len(model.program.costs) == 3  # here counts look at everyone
         assert IP().correct(instance).values.tolist() == [0, 0, 1]
 
     def test_people_at_whom_nothing_looks_are_not_in_the_model(self):
         instance = problem(constraints=[claim(metric="equal-opportunity")])
-        model = Model(CountedProblem(instance), counted=True)
+        model = IntegerModel(CountedProblem(instance), counted=True)
         assert len(model.program.costs) == np.count_nonzero(instance.labels)
 
     def test_a_solution_that_a_loose_solver_lets_through_is_cut_off(self, monkeypatch):
@@ -224,9 +224,9 @@ class TestLinear:
         loose = highs._replace(options={**highs.options, **loose})
         monkeypatch.setitem(_ip_solver._SOLVERS, "highs", loose)
         excluded = []
-        exclude = Model.exclude
+        exclude = IntegerModel.exclude
         monkeypatch.setattr(
-            Model, "exclude", lambda self, x: (excluded.append(x), exclude(self, x))
+            IntegerModel, "exclude", lambda self, x: (excluded.append(x), exclude(self, x))
         )
         for seed in range(8):
             coefficients = np.round(np.random.default_rng(seed).normal(size=8), 1)
@@ -274,7 +274,7 @@ class TestExactness:
     def test_counts_that_a_solver_gets_wrong_are_cut_off(self, monkeypatch):
         """A solver that ignores one row of a claim is asked again until the claim holds."""
         instance = problem(24, 2, 1, [claim(0.05)])
-        row, calls = Model._add_row, []
+        row, calls = IntegerModel._add_row, []
 
         def careless(self, row_of_claim, switch=None):
             if switch is not None:
@@ -284,7 +284,7 @@ class TestExactness:
             calls.append(arguments)
             return _ip_solver.solve(*arguments)
 
-        monkeypatch.setattr(Model, "_add_row", careless)
+        monkeypatch.setattr(IntegerModel, "_add_row", careless)
         monkeypatch.setattr("fpbench.builtin.correctors.ip.solve", count_calls)
         check_answer(
             IP().correct(instance),
@@ -365,7 +365,7 @@ class TestTime:
 
             sys.setprofile(count)
             try:
-                _ip_solver.translate(Model(CountedProblem(instance), counted=True).program)
+                _ip_solver.translate(IntegerModel(CountedProblem(instance), counted=True).program)
             finally:
                 sys.setprofile(None)
             return calls

@@ -133,7 +133,7 @@ def test_discrete_laplace_noise_has_its_distribution(epsilon, sensitivity, rng):
 @pytest.mark.parametrize("scale", ["0.2", "1", "7/3", "20"])
 def test_exact_discrete_laplace_draws_have_it_too(scale):
     below = random.Random(1).randrange
-    draws = [_exact.discrete_laplace(Fraction(scale), below) for _ in range(20_000)]
+    draws = [_exact.draw_discrete_laplace(Fraction(scale), below) for _ in range(20_000)]
     z = np.arange(-300, 301)
     assert fits(draws, z, pmf_laplace(z, float(Fraction(scale))))
 
@@ -143,23 +143,27 @@ def test_discrete_gaussian_draws_have_their_distribution(variance, rng):
     below = random.Random(2).randrange
     z = np.arange(-100, 101)
     p = pmf_gaussian(z, float(Fraction(variance)))
-    assert fits([_exact.discrete_gaussian(Fraction(variance), below) for _ in range(15_000)], z, p)
-    from fpbench.builtin.mechanisms._simulated import discrete_gaussian
+    assert fits(
+        [_exact.draw_discrete_gaussian(Fraction(variance), below) for _ in range(15_000)], z, p
+    )
+    from fpbench.builtin.mechanisms._simulated import simulate_discrete_gaussian
 
-    assert fits(discrete_gaussian(np.array(float(Fraction(variance))), (30_000,), rng), z, p)
+    assert fits(
+        simulate_discrete_gaussian(np.array(float(Fraction(variance))), (30_000,), rng), z, p
+    )
 
 
 @given(st.fractions(0, 30, max_denominator=50))
 def test_a_coin_of_bias_exp_of_a_fraction_ends_and_is_exact_at_0(x):
     below = random.Random(3).randrange
-    assert _exact.bernoulli_exp(0, 7, below)
-    assert isinstance(_exact.bernoulli_exp(x.numerator, x.denominator, below), bool)
+    assert _exact.draw_bernoulli_exp(0, 7, below)
+    assert isinstance(_exact.draw_bernoulli_exp(x.numerator, x.denominator, below), bool)
 
 
 @pytest.mark.parametrize("x", ["1/10", "1", "3/2", "5"])
 def test_a_coin_of_bias_exp_of_a_fraction_has_that_bias(x):
     x, below, n = Fraction(x), random.Random(4).randrange, 20_000
-    heads = sum(_exact.bernoulli_exp(x.numerator, x.denominator, below) for _ in range(n))
+    heads = sum(_exact.draw_bernoulli_exp(x.numerator, x.denominator, below) for _ in range(n))
     assert stats.binomtest(heads, n, math.exp(-x)).pvalue > 0.001
 
 
@@ -181,7 +185,7 @@ def test_the_exponential_mechanism_follows_its_definition(utility, q, upper, eps
 )
 def test_exact_choices_follow_it_too(q, upper, rate):
     below = random.Random(5).randrange
-    draws = [_exact.laplace_within(q, upper, Fraction(rate), below) for _ in range(10_000)]
+    draws = [_exact.draw_laplace_within(q, upper, Fraction(rate), below) for _ in range(10_000)]
     p = pmf_exponential(q, upper, 2 * float(Fraction(rate)), "absolute")
     assert fits(draws, np.arange(upper + 1), p)
 

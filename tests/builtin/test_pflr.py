@@ -22,7 +22,7 @@ from fpbench.builtin.learners._pflr_objective import (
     BoundedFeatures,
     NoiseBudget,
     PeopleSums,
-    fair_weights,
+    find_fair_weights,
     group_covariances,
     invert_repaired,
     release_sums,
@@ -344,7 +344,7 @@ def value(curvature, slope, c, fairness, w):
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.01, 0.3, 1.0, 10.0]), st.integers(1, 4))
 def test_no_other_parameters_are_better(seed, fairness, k):
     curvature, slope, c = problem(seed, k=k)
-    w = fair_weights(np.linalg.inv(curvature), slope, c, fairness)
+    w = find_fair_weights(np.linalg.inv(curvature), slope, c, fairness)
     best = value(curvature, slope, c, fairness, w)
     rng = np.random.default_rng(seed)
     for size in (1e-4, 1e-2, 1.0):
@@ -359,13 +359,13 @@ def test_more_weight_on_fairness_leaves_less_covariance(seed):
     c[:, -1] = -c[:, :-1].sum(axis=1)  # as covariances are: of no full rank
     inverse = np.linalg.inv(curvature)
     left = [
-        np.linalg.norm(np.einsum("rkd,rd->rk", c, fair_weights(inverse, slope, c, a)), axis=1)
+        np.linalg.norm(np.einsum("rkd,rd->rk", c, find_fair_weights(inverse, slope, c, a)), axis=1)
         for a in (0.0, 0.1, 0.5, 2.0, math.inf)
     ]
     assert (np.diff(left, axis=0) <= 1e-9).all()
     np.testing.assert_allclose(left[-1], 0, atol=1e-9)
-    plain = fair_weights(inverse, slope, None, 1.0)
-    np.testing.assert_allclose(plain, fair_weights(inverse, slope, c, 0.0))
+    plain = find_fair_weights(inverse, slope, None, 1.0)
+    np.testing.assert_allclose(plain, find_fair_weights(inverse, slope, c, 0.0))
 
 
 @pytest.mark.parametrize("repair", ["floor", "trim"])

@@ -21,7 +21,7 @@ from fpbench.builtin.datasets.compas import Compas
 from fpbench.builtin.datasets.credit_card import CreditCard
 from fpbench.builtin.datasets.german import German
 from fpbench.builtin.datasets.parkinsons import Parkinsons
-from fpbench.data.data_files import sha256
+from fpbench.data.data_files import compute_sha256
 from fpbench.tabular import TabularDataset
 
 
@@ -73,7 +73,7 @@ def test_what_is_said_of_the_original_is_true(cls: type[Dataset]) -> None:
 def test_files_are_the_known_originals(cls: type[Dataset]) -> None:
     _real(cls())
     for file in cls().files:
-        assert sha256(DataHome.default().find(file)) == file.sha256
+        assert compute_sha256(DataHome.default().find(file)) == file.sha256
         assert file.url.startswith("https://")
 
 
@@ -339,7 +339,7 @@ def test_what_names_people_is_not_written(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("fpbench.data.data_files._get", lambda url: content)
     (path,) = Compas().fetch(DataHome((tmp_path,)))
     assert "Jane" not in path.read_text()
-    assert sha256(path) == Compas().files[0].sha256
+    assert compute_sha256(path) == Compas().files[0].sha256
     monkeypatch.setattr("fpbench.data.data_files._get", lambda url: pytest.fail("is here already"))
     # Other bytes are as good, if they hold what they should.
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))

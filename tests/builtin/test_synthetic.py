@@ -12,8 +12,8 @@ from pydantic import ValidationError
 import fpbench
 from fpbench import DataError, InputError, Sample
 from fpbench.builtin.learners._tree_marginals import (
+    MarginalTree,
     NoisyTables,
-    TreeModel,
     _choose_tree,
     _infer,
     count_pair,
@@ -103,7 +103,7 @@ def test_the_fit_is_at_least_as_likely_as_the_truth():
             return singles / tables.sigmas[0] ** 2 + pairs / tables.sigmas[1] ** 2
 
         model = fit_tree(tables)
-        assert isinstance(model, TreeModel)
+        assert isinstance(model, MarginalTree)
         own = {}
         for child in model.order[1:]:
             pair = (model.parents[child], child)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench.claims import AnyOf, Gap, Occupied, Proportional, RatesApart, RatesWithin, Row
-from fpbench.claims.conditions import simplest_between
+from fpbench.claims.conditions import find_simplest_between
 from fpbench.claims.counts import Classes
 
 FRACTIONS = (Fraction(1, 10), Fraction(1, 5), Fraction(1, 4), Fraction(1, 3), Fraction(1, 2),
@@ -217,12 +217,12 @@ def test_a_row_names_its_terms():
 def test_between_lies_strictly_between(one, other):
     low, high = sorted((one, other))
     if low < high:
-        assert low < simplest_between(low, high) < high
+        assert low < find_simplest_between(low, high) < high
 
 
 def test_between_is_simple():
-    assert simplest_between(Fraction(0), Fraction(1)).denominator <= 4
-    assert simplest_between(Fraction(333, 1000), Fraction(335, 1000)).denominator < 1000
+    assert find_simplest_between(Fraction(0), Fraction(1)).denominator <= 4
+    assert find_simplest_between(Fraction(333, 1000), Fraction(335, 1000)).denominator < 1000
 
 
 @pytest.mark.parametrize("positives", range(5))

@@ -8,7 +8,7 @@ import pytest
 from commands import bad, fine
 
 import fpbench
-from fpbench.cli.screen.data_sets import parsed
+from fpbench.cli.screen.data_sets import parse_parameters
 
 TOY_DATASETS = """
 from fpbench import DataFile, Dataset, hookimpl
@@ -135,7 +135,7 @@ def test_parameters_are_set_for_what_is_fetched(command, places, tmp_path):
     ],
 )  # fmt: skip
 def test_values_are_set_as_a_matrix_has_them(setting, value):
-    assert parsed([setting]) == {"k": value}
+    assert parse_parameters([setting]) == {"k": value}
 
 
 def test_data_sets_are_described(command, places):

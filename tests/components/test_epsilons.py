@@ -15,14 +15,14 @@ from scipy import stats
 
 import fpbench
 from fpbench import COUNT_SENSITIVITY, LEAST_EPSILON, Guarantee, InputError, check_epsilon
-from fpbench.base.public_names import public_names, rooms
+from fpbench.base.public_names import list_public_names, list_rooms
 from fpbench.builtin.auditors._pafer_queries import halve_epsilon
 from fpbench.builtin.learners._pflr_objective import NoiseBudget
-from fpbench.builtin.mechanisms._simulated import discrete_laplace
+from fpbench.builtin.mechanisms._simulated import simulate_discrete_laplace
 from fpbench.components.catalog import discover
 from fpbench.components.names import KINDS
 from fpbench.privacy import Curator, Ledger, RecordingCurator
-from fpbench.privacy.curator.wire import Query
+from fpbench.privacy.curator.wire import QueryMessage
 
 BAD = [0, 0.0, -0.0, -1.0, -1e-300, math.nan, math.inf, -math.inf, 0.999e-9, 1e-22, 5e-324]
 LAPLACE = fpbench.component("mechanism", "discrete-laplace")
@@ -205,7 +205,7 @@ OTHERS = {"Attack", "HistogramSource.histogram", "gaussian_delta", "rho_to_delta
 
 
 def public_callables():
-    for package, name in [(p, n) for p in ("fpbench", *rooms()) for n in public_names(p)]:
+    for package, name in [(p, n) for p in ("fpbench", *list_rooms()) for n in list_public_names(p)]:
         value = getattr(importlib.import_module(package), name)
         if callable(value):
             yield name, value
@@ -273,7 +273,7 @@ def test_a_query_that_was_sent_with_no_epsilon_is_refused(epsilon):
     body = {"cells": "AAAA", "width": 1, "n_cells": 1, "epsilon": [1.0, epsilon],
             "mechanism": {"use": "discrete-laplace"}}  # fmt: skip
     with pytest.raises(ValidationError, match="epsilon"):
-        Query.model_validate(body)
+        QueryMessage.model_validate(body)
 
 
 # Shares of an epsilon, which may be less than what was asked for
@@ -401,7 +401,7 @@ def test_noise_that_cannot_be_simulated_is_refused():
     """Two geometric numbers that both stay at 2^63 - 1 would cancel out: the true count."""
     for scale in (2.0**48, 1e20, math.inf):
         with pytest.raises(InputError, match="cannot be simulated"):
-            discrete_laplace(np.array([1.0, scale]), (2,), np.random.default_rng(0))
+            simulate_discrete_laplace(np.array([1.0, scale]), (2,), np.random.default_rng(0))
 
 
 def test_exact_noise_is_right_at_the_least_epsilon():

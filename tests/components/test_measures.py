@@ -8,7 +8,7 @@ import pytest
 
 from fpbench import Auditor, InputError, Measure, MeasureFigure, PluginError
 from fpbench.components.catalog import Entry, Source, _check_class, discover
-from fpbench.components.measures import Glossary, measures_from
+from fpbench.components.measures import Glossary, read_measures
 from fpbench.components.own_measures import DERIVED, GLOSSARY, MEASURED, OWN
 
 FIGURE = MeasureFigure("leak", "Leak", "Bits of a group.", "bits", (("leak_bits", ""),))
@@ -82,7 +82,7 @@ def test_a_star_stands_for_groups():
 
 def test_measures_go_through_json_and_back():
     drawn = replace(LEAK, if_no="Not private.", figure=FIGURE)
-    assert measures_from(json.loads(json.dumps([LEAK.as_data(), drawn.as_data()]))) == [LEAK, drawn]
+    assert read_measures(json.loads(json.dumps([LEAK.as_data(), drawn.as_data()]))) == [LEAK, drawn]
     for odd in (
         *([{"name": "a", "figure": odd}] for odd in (0, "x", {}, {"name": "x"}, [1])),
         3,
@@ -94,7 +94,7 @@ def test_measures_go_through_json_and_back():
         ["x"],
     ):
         with pytest.raises(ValueError, match="not a table of measures"):
-            measures_from(odd)
+            read_measures(odd)
 
 
 @pytest.mark.parametrize(("measures", "why"), [

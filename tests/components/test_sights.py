@@ -9,11 +9,17 @@ from pages import ROOT
 import fpbench
 from fpbench import Adversary, Guess
 from fpbench.components.bases import BASES
-from fpbench.components.sights import SIGHTS, explain_lack, from_model, sights_of
+from fpbench.components.sights import SIGHTS, explain_lack, keep_model_sights, list_sights
 from fpbench.data.sample import Sample
 from fpbench.matrix.step import EACH_GROUP
 from fpbench.testing import Outcome, checks
-from fpbench.testing.fixtures import cell_inputs, hide_otherwise, kit_learner, shown_to, step
+from fpbench.testing.fixtures import (
+    hide_otherwise,
+    make_cell_inputs,
+    make_kit_learner,
+    make_step,
+    show_to,
+)
 
 
 def sightseer(*sights):
@@ -37,7 +43,7 @@ def sightseer(*sights):
     return Sightseer
 
 
-@pytest.mark.parametrize("sight", sorted(sights_of("adversary")))
+@pytest.mark.parametrize("sight", sorted(list_sights("adversary")))
 def test_who_sees_one_thing_is_shown_that_and_never_the_truth(sight):
     laws = {check.law.words: check for check in checks(sightseer(sight))}
     for law in (
@@ -55,7 +61,7 @@ def test_what_adversaries_may_not_see_they_may_not_declare(sight):
 
 
 def test_columns_of_people_are_named_as_what_is_seen():
-    assert sights_of("adversary") <= set(Sample.COLUMNS) - Sample.HIDDEN - {"sensitive"}
+    assert list_sights("adversary") <= set(Sample.COLUMNS) - Sample.HIDDEN - {"sensitive"}
     assert {kind for sight in SIGHTS.values() for kind in sight.kinds} <= set(BASES)
 
 
@@ -64,14 +70,14 @@ def test_a_query_says_nothing_of_anybodys_own_group():
     from fpbench.execution.work.actions import ACTIONS
 
     sees = frozenset({"predictions", "query"})
-    split, predictions, answers = shown_to(sees, 2)
-    learner = kit_learner(sees)
-    model = ACTIONS["train"](learner, (split,), step(0))
+    split, predictions, answers = show_to(sees, 2)
+    learner = make_kit_learner(sees)
+    model = ACTIONS["train"](learner, (split,), make_step(0))
     (other, *_) = hide_otherwise((split,))
-    again = ACTIONS["ask"](learner, (model, other), step(0, EACH_GROUP))
+    again = ACTIONS["ask"](learner, (model, other), make_step(0, EACH_GROUP))
     assert np.array_equal(again.target.predictions, answers.target.predictions)
     assert np.array_equal(again.target.scores, answers.target.scores)
-    moved = ACTIONS["predict"](learner, (model, other), step(0))
+    moved = ACTIONS["predict"](learner, (model, other), make_step(0))
     assert (moved.train != predictions.train).any()
     own = split.train.sensitive
     rows = np.arange(len(own))
@@ -79,9 +85,9 @@ def test_a_query_says_nothing_of_anybodys_own_group():
 
 
 def test_the_twin_answers_about_people_as_they_are():
-    split, answers = shown_to(frozenset({"twin"}), 2)
+    split, answers = show_to(frozenset({"twin"}), 2)
     assert answers.target.predictions.shape == (len(split.train),)
-    assert np.array_equal(answers.target.predictions, cell_inputs(2).predictions.train)
+    assert np.array_equal(answers.target.predictions, make_cell_inputs(2).predictions.train)
     few = answers.attack.take(np.array([3, 1]))
     assert np.array_equal(few.scores, answers.attack.scores[[3, 1]])
 
@@ -130,7 +136,7 @@ def test_reasons_begin_with_who_wants_to_see():
 
 
 def test_what_the_model_gives_comes_in_the_order_of_the_table():
-    assert from_model({"twin", "scores", "labels", "predictions"}) == (
+    assert keep_model_sights({"twin", "scores", "labels", "predictions"}) == (
         "predictions",
         "scores",
         "twin",

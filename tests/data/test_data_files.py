@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fpbench import DataError, DataFile, DataHome
-from fpbench.data.data_files import sha256
+from fpbench.data.data_files import compute_sha256
 
 GOOD = b"one, two\n" * 1000
 
@@ -131,7 +131,7 @@ def test_the_environment_comes_before_the_user_directory(
 
 
 def test_sha256_is_that_of_the_standard_library(tmp_path: Path) -> None:
-    assert sha256(_put(tmp_path / "x", GOOD)) == hashlib.sha256(GOOD).hexdigest()
+    assert compute_sha256(_put(tmp_path / "x", GOOD)) == hashlib.sha256(GOOD).hexdigest()
 
 
 def test_fetch_keeps_what_it_verified_and_is_silent(

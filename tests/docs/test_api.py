@@ -9,13 +9,13 @@ from itertools import pairwise
 import pytest
 from pages import ROOT, blocks
 
-from fpbench.base.public_names import public_names, rooms
+from fpbench.base.public_names import list_public_names, list_rooms
 
-PACKAGES = ["fpbench", *rooms()]
+PACKAGES = ["fpbench", *list_rooms()]
 NAMES = [
     (package, name, module)
     for package in PACKAGES
-    for name, module in public_names(package).items()
+    for name, module in list_public_names(package).items()
     if module != f"fpbench.{name}"
 ]
 

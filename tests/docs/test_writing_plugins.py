@@ -8,7 +8,7 @@ import pytest
 
 from fpbench.components.names import KINDS
 from fpbench.testing import LAWS, Outcome, checks
-from fpbench.testing.scaffold import component, files
+from fpbench.testing.scaffold import make_component, make_files
 
 PAGE = (Path(__file__).parents[2] / "docs" / "writing-plugins.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.M | re.S)
@@ -30,7 +30,7 @@ def test_there_is_one_plugin_of_each_kind():
 @pytest.mark.parametrize("text", PLUGINS, ids=lambda text: kind_and_name(text)[0])
 def test_a_plugin_is_what_is_written_and_keeps_the_laws(text, tmp_path):
     kind, name = kind_and_name(text)
-    assert text == component(kind, name)
+    assert text == make_component(kind, name)
     module = tmp_path / f"page_{kind}.py"
     module.write_text(text)
     broken = [(str(check), verdict) for check in checks(module)
@@ -48,7 +48,7 @@ def test_the_other_python_runs_where_the_plugin_is_installed(install):
 
 def test_the_entry_point_is_the_one_that_is_written():
     (text,) = [text for language, text in BLOCKS if language == "toml"]
-    written = tomllib.loads(files("adversary", "commonest")["pyproject.toml"])
+    written = tomllib.loads(make_files("adversary", "commonest")["pyproject.toml"])
     shown = tomllib.loads(text)["project"]["entry-points"]
     assert shown == written["project"]["entry-points"]
 

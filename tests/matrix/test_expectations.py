@@ -11,11 +11,11 @@ from scipy import stats
 
 from fpbench.base.errors import MatrixError
 from fpbench.components.names import KINDS
-from fpbench.matrix.expectations import CHECKS, Region, parse_expectations
+from fpbench.matrix.expectations import CHECKS, NumberRegion, parse_expectations
 from fpbench.matrix.matrix import read
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.verdicts.verdicts import (
-    Outcome,
+    ExpectationOutcome,
     evaluate,
     evaluate_strongest,
     find_strongest,
@@ -24,7 +24,12 @@ from fpbench.results.verdicts.verdicts import (
 from fpbench.store.results import Results
 
 MATRICES = sorted((Path(__file__).parents[2] / "benchmarks").glob("*.toml"))
-M, D, U, N = Outcome.MATCHED, Outcome.DEVIATES, Outcome.UNDECIDED, Outcome.NOT_RUN
+M, D, U, N = (
+    ExpectationOutcome.MATCHED,
+    ExpectationOutcome.DEVIATES,
+    ExpectationOutcome.UNDECIDED,
+    ExpectationOutcome.NOT_RUN,
+)
 
 
 def row(seed=0, status="done", reason=None, **columns):
@@ -853,7 +858,7 @@ def test_a_wider_tolerance_never_takes_a_match_away(values, expected, tolerance,
 
 @given(st.floats(-1, 1), st.floats(0, 1), st.floats(-1, 1), st.floats(0, 1), st.booleans())
 def test_no_interval_both_holds_and_misses(low, width, start, length, strict):
-    region = Region(low, low + width, strict)
+    region = NumberRegion(low, low + width, strict)
     ends = start, start + length
     assert not (all(map(region.holds, ends)) and region.misses(*ends))
     if strict and width:

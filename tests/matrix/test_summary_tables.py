@@ -103,7 +103,7 @@ def test_a_matrix_keeps_them_and_is_the_same_matrix():
 
 def shown(monkeypatch, table, lines, width):
     out = Console(width=width, record=True, force_terminal=False)
-    monkeypatch.setattr(console, "terminal", lambda **_: out)
+    monkeypatch.setattr(console, "choose_terminal", lambda **_: out)
     show_sheet(make_sheet(table, lines))
     return out.export_text()
 

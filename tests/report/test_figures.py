@@ -14,12 +14,12 @@ from fpbench.report import figures as making
 from fpbench.report.drawing import draw
 from fpbench.report.figures import MOST_SERIES
 from fpbench.report.gathered import gather
-from fpbench.report.ideas import figure, figures
+from fpbench.report.ideas import make_figure, make_figures
 from fpbench.results.rows.labels import name_parameters, read_components
 
 
 def named(run):
-    return {one.name: one for one in figures(gather(run))}
+    return {one.name: one for one in make_figures(gather(run))}
 
 
 def points(made):
@@ -34,7 +34,7 @@ MEASURES = {"guess": "initial_accuracy", "corrected": "corrected_accuracy",
 @pytest.mark.slow
 def test_accuracy_before_and_after_is_that_of_the_rows(real):
     run = gather(real)
-    made = figure(run, "accuracy")
+    made = make_figure(run, "accuracy")
     assert {series.name for panel in made.panels for series in panel.series} == {
         "largest group",
         *(f"{what}, {who}" for what in ("guess", "corrected") for who in (HOSTILE, "a2")),
@@ -135,11 +135,11 @@ def test_many_series_stand_in_several_panels(toy_run):
 
 def test_unknown_figures_are_named_with_the_nearest(real, toy_run):
     with pytest.raises(InputError, match=r"no figure 'acuracy'.*'accuracy'.*it has waterfall, acc"):
-        figure(gather(real), "acuracy")
+        make_figure(gather(real), "acuracy")
     one = {kind: [{"use": name}] for kind, name in (("adversary", "coin"), ("corrector", "none"))}
     alone = toy_run(learner=[{"use": "parrot"}], **one)
     with pytest.raises(InputError, match="no figure is possible"):
-        figure(gather(alone), "accuracy")
+        make_figure(gather(alone), "accuracy")
 
 
 def test_labels_are_taken_apart_as_sweeps_made_them():
@@ -163,7 +163,7 @@ def test_a_matrix_that_cannot_be_read_tells_nothing(matrix):
 
 @pytest.mark.slow
 def test_pdf_holds_vectors_and_whole_fonts(real, tmp_path):
-    made = figure(gather(real), "accuracy")
+    made = make_figure(gather(real), "accuracy")
     draw(made, tmp_path / "a.pdf")
     text = (tmp_path / "a.pdf").read_bytes()
     assert text.startswith(b"%PDF")
@@ -176,7 +176,7 @@ def test_pdf_holds_vectors_and_whole_fonts(real, tmp_path):
 
 @pytest.mark.slow
 def test_svg_holds_vectors_and_needs_no_font(real, tmp_path):
-    made = figure(gather(real), "gain-by-adversary")
+    made = make_figure(gather(real), "gain-by-adversary")
     draw(made, tmp_path / "a.svg", width=5)
     text = (tmp_path / "a.svg").read_text()
     assert "<path" in text
@@ -191,7 +191,7 @@ def test_svg_holds_vectors_and_needs_no_font(real, tmp_path):
 @pytest.mark.slow
 def test_every_figure_can_be_drawn(real, audited, tmp_path):
     for run in (real, audited):
-        for made in figures(gather(run)):
+        for made in make_figures(gather(run)):
             draw(made, tmp_path / f"{made.name}.png")
             assert (tmp_path / f"{made.name}.png").read_bytes().startswith(b"\x89PNG")
 
@@ -203,15 +203,15 @@ def test_every_figure_can_be_drawn(real, audited, tmp_path):
 ])  # fmt: skip
 def test_files_that_cannot_be_drawn(real, output, said, tmp_path):
     with pytest.raises(InputError, match=said):
-        draw(figure(gather(real), "accuracy"), tmp_path / output)
+        draw(make_figure(gather(real), "accuracy"), tmp_path / output)
     with pytest.raises(InputError, match="out of range"):
-        draw(figure(gather(real), "accuracy"), tmp_path / "a.pdf", width=0.5)
+        draw(make_figure(gather(real), "accuracy"), tmp_path / "a.pdf", width=0.5)
 
 
 def test_without_matplotlib_the_command_that_installs_it_is_said(real, monkeypatch, tmp_path):
     monkeypatch.setattr("fpbench.report.drawing.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'fpbench-toolkit\[figures\]'"):
-        draw(figure(gather(real), "accuracy"), tmp_path / "a.pdf")
+        draw(make_figure(gather(real), "accuracy"), tmp_path / "a.pdf")
 
 
 def test_a_run_that_was_not_run_has_no_figures(toy_run, tmp_path):
@@ -235,7 +235,7 @@ def test_what_is_left_of_a_label_ends_in_no_comma(name, value, words):
 @pytest.mark.slow
 def test_the_waterfall_is_that_of_the_rows(real):
     run = gather(real)
-    made = figure(run, "waterfall")
+    made = make_figure(run, "waterfall")
     (panel,) = made.panels
     (series,) = panel.series
     assert series.bars and not series.joined
@@ -269,7 +269,7 @@ def test_the_waterfall_is_that_of_the_rows(real):
 def test_filters_choose_what_a_figure_draws(real, tmp_path, command):
     for learner in ("plain", "exponentiated-gradient tolerance=0.1"):
         run = gather(real, where=[f"learner={learner}"])
-        made = figure(run, "waterfall")
+        made = make_figure(run, "waterfall")
         assert made.panels[0].title == f"learner {learner}, disclosure constructor"
         assert "Of 4" not in made.caption
     done = command("figure", real.path, "waterfall", "--where", "learner=plain", "-o",

@@ -16,9 +16,9 @@ import fpbench
 from fpbench.base.errors import InputError, StoreError
 from fpbench.components.names import KINDS
 from fpbench.report import embedding
-from fpbench.report.content import content
+from fpbench.report.content import make_content
 from fpbench.report.gathered import gather
-from fpbench.report.page import page
+from fpbench.report.page import write_page
 from fpbench.report.writing import write_report
 from fpbench.store.packing import is_identical
 
@@ -26,7 +26,7 @@ from fpbench.store.packing import is_identical
 def carried(text):
     """What a page carries."""
     (packed,) = re.findall(r'<script type="text/plain" id="data">(.*?)</script>', text)
-    return embedding.unpacked(packed)
+    return embedding.unpack(packed)
 
 
 def reported(run, **options):
@@ -41,8 +41,8 @@ def text(real, tmp_path_factory):
 
 def rows_of(said):
     names, kinds = said["cells"]["columns"], said["kinds"]
-    columns = {name: embedding.values(coded) for name, coded in names.items()}
-    of = embedding.values(said["cells"]["combination"])
+    columns = {name: embedding.decode_column(coded) for name, coded in names.items()}
+    of = embedding.decode_column(said["cells"]["combination"])
     return [
         {name: column[i] for name, column in columns.items()}
         | dict(zip(kinds, said["combinations"][of[i]], strict=True))
@@ -73,7 +73,7 @@ def test_it_carries_every_leaderboard_and_what_its_lines_are_about(real, text):
     assert mine["compared"] == len(board.lines) == len(mine["of"]) - 1
     assert mine["labels"][-1][mine["kinds"].index("adversary")] == "largest group"
     assert len(mine["of"][-1]) == len(said["combinations"])
-    means = embedding.values(mine["measures"]["without_accuracy"]["mean"])
+    means = embedding.decode_column(mine["measures"]["without_accuracy"]["mean"])
     for mean, line, of in zip(means[:-1], board.lines, mine["of"][:-1], strict=True):
         assert math.isclose(mean, line.measures["without_accuracy"].mean, rel_tol=1e-7)
         (number,) = of
@@ -101,11 +101,11 @@ def test_it_says_first_what_the_run_says(real, audited, text):
     assert message["sentences"] == list(board.sentences)
     assert message["waterfall"] == 0 and "--where" not in message["caption"]
     assert carried(text)["statements"] is None
-    said = content(gather(audited), fpbench.discover())
+    said = make_content(gather(audited), fpbench.discover())
     best = said["boards"][0]["measures"]["error"]["mean"]
     (message,) = said["messages"]
     (sentence,) = message["sentences"]
-    least = f"{min(embedding.values(best)):.4f}".lstrip("0")
+    least = f"{min(embedding.decode_column(best)):.4f}".lstrip("0")
     apart = ", ".join(said["boards"][0]["apart"])
     assert sentence.startswith(f"Of 4 lines ({apart}), pafer epsilon=1.0, ")
     assert f" has the least error: {least}; 3 others are tied with it." in sentence  # of 2 seeds
@@ -119,7 +119,7 @@ def test_components_have_a_summary(text):
 
 def test_every_cell_is_of_a_session_with_its_versions(real, text):
     said = carried(text)
-    assert set(embedding.values(said["cells"]["session"])) == {1}
+    assert set(embedding.decode_column(said["cells"]["session"])) == {1}
     (session,) = said["sessions"]
     assert session["environment"]["packages"]["fpbench-toolkit"] == fpbench.__version__
     assert session["started"].startswith("20")
@@ -134,7 +134,7 @@ def test_other_versions_may_have_other_defaults(real, monkeypatch):
         **session.environment["packages"],
         "fpbench-toolkit": "0.0.9",
     }
-    learner = content(run, fpbench.discover())["components"]["learner"]["plain"]
+    learner = make_content(run, fpbench.discover())["components"]["learner"]["plain"]
     assert learner["defaults"] == {}
     assert learner["note"].startswith(
         "defaults are not known: made with fpbench-toolkit 0.0.9, and "
@@ -203,7 +203,7 @@ def test_a_run_of_failures_only_is_reported(toy_run):
 def test_a_run_of_one_seed_has_no_intervals(toy_run):
     said = carried(reported(toy_run(seeds=1, learner=[{"use": "parrot"}])))
     ends = said["boards"][0]["measures"]["gain"]
-    assert set(embedding.values(ends["low"])) == {None}
+    assert set(embedding.decode_column(ends["low"])) == {None}
     assert said["boards"][0]["done"] == [1, 1, 1]
 
 
@@ -260,7 +260,7 @@ def test_measures_that_are_no_numbers_are_kept(install, toys, tmp_path):
 def test_without_plotly_the_command_that_installs_it_is_said(real, monkeypatch):
     monkeypatch.setattr("fpbench.report.page.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'fpbench-toolkit\[report\]'"):
-        page({"title": "x"})
+        write_page({"title": "x"})
 
 
 def test_a_run_directory_of_a_newer_version_is_one_error(real, tmp_path, command):

@@ -14,9 +14,9 @@ import pytest
 from browser import list_requests, needs_browser, set_width, start_chromium
 from runs import HOSTILE
 
-from fpbench.base.text import percent, points_above, signed_points
+from fpbench.base.text import format_percent, format_points, format_points_above
 from fpbench.report.writing import write_report
-from fpbench.results.pareto import pareto
+from fpbench.results.pareto import find_fronts
 
 pytestmark = [needs_browser, pytest.mark.slow]
 SECONDS = 90
@@ -110,7 +110,11 @@ def test_the_leaderboard_is_that_of_the_run(opened, real):
     heads = [text.strip(" ▲▼") for text in opened.texts("#board-0 thead th")]
     shown = ["baseline", "without", "with", "leak", "limit"]
     assert [head for head in heads if head in shown] == shown
-    writes = {"without_accuracy": percent, "leak": signed_points, "limit": points_above}
+    writes = {
+        "without_accuracy": format_percent,
+        "leak": format_points,
+        "limit": format_points_above,
+    }
     for name, write in writes.items():
         values = [line.measures.get(name) for line in lines]
         texts = [write(value.mean).replace("-", MINUS) if value else DASH for value in values]
@@ -130,7 +134,7 @@ def test_the_leaderboard_is_that_of_the_run(opened, real):
     ]
     ends = opened.column("board-0", "95 % of leak")
     low = next(line.measures["leak"].low for line in board.lines if "leak" in line.measures)
-    assert ends[0].startswith(f"{signed_points(low)} to ".replace("-", MINUS))
+    assert ends[0].startswith(f"{format_points(low)} to ".replace("-", MINUS))
     assert "17 rows" in opened.one("#board-0 .count").text
 
 
@@ -320,7 +324,7 @@ def test_a_point_of_a_figure_leads_to_where_it_comes_from(opened):
 
 
 def test_the_frontier_is_that_of_the_run(opened, real):
-    (front,) = pareto(real.results())
+    (front,) = find_fronts(real.results())
     known = dict(
         zip(
             opened.column("table-models", "learner"),

@@ -18,12 +18,12 @@ from submissions import HOSTILE, MATRIX, QUICK, UNRUN, copy, forge, make_key
 
 import fpbench
 from fpbench import InputError, Status, StoreError
-from fpbench.report.embedding import unpacked
+from fpbench.report.embedding import unpack
 from fpbench.report.site import entrants as entrants_of_site
 from fpbench.report.site import pages as pages_of_site
 from fpbench.report.site.building import build_site
 from fpbench.report.site.entrants import make_names
-from fpbench.report.site.html import element, table
+from fpbench.report.site.html import make_element, make_table
 from fpbench.store.store import Store
 from fpbench.testing.submissions.folder import make_submission
 from fpbench.testing.submissions.manifest import compute_manifest, write_manifest
@@ -149,7 +149,7 @@ def test_no_page_publishes_a_path_of_this_machine(own_files, place):
     texts = {name: (built.directory / name).read_text() for name in (*pages(built), "site.json")}
     report = (fpbench.load(own_files).report(place / "own.html")).read_text()
     data = re.search(r'id="data"[^>]*>([^<]*)<', report)
-    texts["report.html"] = report + json.dumps(unpacked(data[1]), ensure_ascii=False)
+    texts["report.html"] = report + json.dumps(unpack(data[1]), ensure_ascii=False)
     assert not [name for name, text in texts.items() if any(where in text for where in places)]
     assert "people.csv" in texts["submissions/own.html"]
     assert "people.csv" in texts["report.html"]
@@ -367,11 +367,11 @@ def test_names_of_pages_are_plain_and_no_two_alike():
 
 
 def test_what_is_no_element_is_escaped():
-    assert element("p", "<b>", element("i", "\x1b"), class_='"') == (
+    assert make_element("p", "<b>", make_element("i", "\x1b"), class_='"') == (
         '<p class="&quot;">&lt;b&gt;<i>\\x1b</i></p>'
     )
-    assert "<td" in table("<", ["<"], [(["<script>"], "<")])
-    assert "<script>" not in table("<", ["<"], [(["<script>"], "<")])
+    assert "<td" in make_table("<", ["<"], [(["<script>"], "<")])
+    assert "<script>" not in make_table("<", ["<"], [(["<script>"], "<")])
 
 
 # In a browser

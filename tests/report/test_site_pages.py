@@ -12,16 +12,16 @@ from fpbench.matrix.limits import Limits
 from fpbench.report.site import entrants as entrants_of_site
 from fpbench.report.site.building import _describe_entrant, _describe_section
 from fpbench.report.site.entrants import Entrant, describe_checks, write_time
-from fpbench.report.site.html import element, join, page, table
+from fpbench.report.site.html import join, make_element, make_page, make_table
 from fpbench.report.site.pages import Contents
-from fpbench.results.across_runs import TASKS, Entry, rank_across
+from fpbench.results.across_runs import TASKS, BoardEntry, rank_across
 from fpbench.results.statistics.intervals import Interval
-from fpbench.testing.submissions.checking import CheckOptions, Checkup, Finding, Outcome
+from fpbench.testing.submissions.checking import CheckOptions, CheckOutcome, Checkup, Finding
 from fpbench.testing.submissions.folder import Submission
 
 ATTACKS, DEFENCES = 0, 1
-PASSED = Finding("recomputation", Outcome.PASSED, "3 of 3 cells")
-FAILED = Finding("manifest", Outcome.FAILED, "files differ")
+PASSED = Finding("recomputation", CheckOutcome.PASSED, "3 of 3 cells")
+FAILED = Finding("manifest", CheckOutcome.FAILED, "files differ")
 
 
 def entrant(name, *findings, problem=""):
@@ -35,7 +35,7 @@ def entry(name, mean, *, count=5, **means):
         each: Interval(value, None if count == 1 else 0.01, None, None, count)
         for each, value in {"with_accuracy": mean, "advantage": mean, **means}.items()
     }
-    return Entry({"learner": name}, (("learner", name),), measures, count)
+    return BoardEntry({"learner": name}, (("learner", name),), measures, count)
 
 
 def write(task, *runs):
@@ -156,11 +156,11 @@ def test_all_that_decides_a_check_makes_it_another(tmp_path, monkeypatch):
 
 
 def test_elements_of_pages():
-    assert element("p", "x" * 20_001) == f"<p>{'x' * 20_000} ... (1 more letters)</p>"
-    assert join(["a", element("i"), None, "b"], "<") == "a&lt;<i></i>&lt;b"
-    shown = table("all", ["name", "mean"], [(["a", "1"], None)], ["mean"])
+    assert make_element("p", "x" * 20_001) == f"<p>{'x' * 20_000} ... (1 more letters)</p>"
+    assert join(["a", make_element("i"), None, "b"], "<") == "a&lt;<i></i>&lt;b"
+    shown = make_table("all", ["name", "mean"], [(["a", "1"], None)], ["mean"])
     assert re.findall(r'class="number" data-name="(\w+)"', shown) == ["mean"]
     assert '<th scope="col" role="columnheader" class="number">mean</th>' in shown
-    assert "<title>Home</title>" in page("Home", "Home", "")
-    assert "<title>Card · Home</title>" in page("Card", "Home", "../")
-    assert 'href="../attacks.html"' in page("Card", "Home", "../")
+    assert "<title>Home</title>" in make_page("Home", "Home", "")
+    assert "<title>Card · Home</title>" in make_page("Card", "Home", "../")
+    assert 'href="../attacks.html"' in make_page("Card", "Home", "../")

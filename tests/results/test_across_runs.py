@@ -7,7 +7,7 @@ import pytest
 from fpbench.components.names import KINDS
 from fpbench.results.across_runs import (
     TASKS,
-    Entry,
+    BoardEntry,
     _Names,
     _rank_entries,
     list_entries,
@@ -150,7 +150,7 @@ def entry(name, mean, deviation=0.01, count=10, *, verified=True, accuracy=0.8):
         "test_accuracy": Interval(accuracy, 0, None, None, count),
         "rate_error": Interval(1 - accuracy, 0, None, None, count),
     }
-    return Entry({"learner": name}, (("learner", name),), measures, count, verified=verified)
+    return BoardEntry({"learner": name}, (("learner", name),), measures, count, verified=verified)
 
 
 def list_ranks(task, *named):

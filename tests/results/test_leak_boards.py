@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fpbench.base.sheet import html, latex, markdown
-from fpbench.base.text import percent, points_above, signed_points
+from fpbench.base.sheet import write_html, write_latex, write_markdown
+from fpbench.base.text import format_percent, format_points, format_points_above
 from fpbench.cli.screen.results import show_leaderboards
 from fpbench.components.names import KINDS
 from fpbench.results import leaderboard
-from fpbench.results.leaderboard import LEAK_COLUMNS, sheet
-from fpbench.results.other_sheets import data
+from fpbench.results.leaderboard import LEAK_COLUMNS, make_sheet
+from fpbench.results.other_sheets import to_data
 from fpbench.results.ranking import EARLIER, rank
 from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.sentences import summarise_ranking
-from fpbench.results.statistics.intervals import interval, widest
-from fpbench.results.statistics.signed_ranks import holm, signed_rank
-from fpbench.results.views import view
+from fpbench.results.statistics.intervals import estimate_interval, widen_interval
+from fpbench.results.statistics.signed_ranks import adjust_by_holm, compare_signed_ranks
+from fpbench.results.views import make_view_boards
 from fpbench.results.waterfall import draw_bar
 from fpbench.store.results import Results
 
@@ -67,9 +67,9 @@ CLEAR = [0.003 + seed / 1e5 for seed in range(12)]
 def test_bits_of_a_disclosure_have_one_decimal_wherever_they_are_shown():
     rows = run(CLEAR, disclosure_bits=12.3456)
     (board,) = boards_of(rows)
-    assert "12.3" in sheet(board, ["disclosure_bits"]).rows[0]
+    assert "12.3" in make_sheet(board, ["disclosure_bits"]).rows[0]
     (ranked,) = boards_of(rows, by="disclosure_bits")
-    shown = " ".join(sheet(ranked).rows[0])
+    shown = " ".join(make_sheet(ranked).rows[0])
     assert "12.3" in shown
     assert "12.34" not in shown
     assert all("12.34" not in sentence for sentence in summarise_ranking(ranked))
@@ -114,8 +114,8 @@ def test_groups_are_ranked_as_alone_but_for_the_number_of_comparisons(seed):
                  and r["adversary"] == line.labels["adversary"]]
                 for line in (above, below)
             ]  # fmt: skip
-            raw.append((float(signed_rank(*values)[0]), below))
-    for p, (_, line) in zip(holm([p for p, _ in raw]), raw, strict=True):
+            raw.append((float(compare_signed_ranks(*values)[0]), below))
+    for p, (_, line) in zip(adjust_by_holm([p for p, _ in raw]), raw, strict=True):
         # The mean and the ranks may contradict each other: nothing is told then.
         assert line.p_above >= p - 1e-12 or line.p_above == 1
     starts = [line for line in both.lines if line.rank == 1]
@@ -144,7 +144,7 @@ def test_a_run_without_any_disclosure_is_ranked_by_what_it_measured():
 
 def test_columns_are_in_percent_in_the_order_of_what_is_known():
     (board,) = boards_of(run(CLEAR))
-    table = sheet(board)
+    table = make_sheet(board)
     assert [column.heading for column in table.columns] == [
         "#", "adversary", "baseline", "without", "with", "leak", "limit", "95 % of leak", "95 %",
         "p",
@@ -155,7 +155,7 @@ def test_columns_are_in_percent_in_the_order_of_what_is_known():
     assert table.rows[-1][1:4] == ("largest group", "67.1", "67.1")
     assert "% of people" in table.about
     # What is asked for by name stands in shares, as everywhere.
-    chosen = sheet(board, ["leak", "limit_covers", "people"])
+    chosen = make_sheet(board, ["leak", "limit_covers", "people"])
     assert [column.heading for column in chosen.columns][2:5] == ["leak", "people", "with"]
     assert chosen.rows[0][2:5] == (".0031", "15,074", ".8536")
 
@@ -178,14 +178,16 @@ def test_all_columns_of_a_leak_fit_a_terminal_of_80(width, capsys, monkeypatch):
 
 def test_other_forms_keep_the_labels_of_groups_in_columns_and_open_with_the_sentences():
     (board,) = boards_of(run(CLEAR, learner="one") + run(NULL, learner="two"))
-    table = sheet(board)
+    table = make_sheet(board)
     said = " ".join(board.sentences)
     assert len(board.sentences) == 3
-    assert "| learner |" in markdown([table]) and "67.1 %. From features" in markdown([table])
-    assert "<th scope='col' style='text-align:left'>learner</th>" in html([table])
-    assert html([table]).startswith(f"<p>{said}</p>")
-    assert "learner & adversary" in latex([table])
-    plain = data(board)
+    assert "| learner |" in write_markdown([table]) and "67.1 %. From features" in write_markdown(
+        [table]
+    )
+    assert "<th scope='col' style='text-align:left'>learner</th>" in write_html([table])
+    assert write_html([table]).startswith(f"<p>{said}</p>")
+    assert "learner & adversary" in write_latex([table])
+    plain = to_data(board)
     assert plain["sentences"] == list(board.sentences) and plain["within"] == list(board.within)
     assert len(plain["lines"]) == 4
     assert plain["reference"]["labels"]["adversary"] == "largest group"
@@ -197,28 +199,28 @@ def test_old_rows_are_ranked_by_gain_and_a_note_says_why():
     (board,) = boards_of(old)
     assert (board.rank_by, board.notes[0], board.sentences) == ("gain", EARLIER, ())
     assert board.reference is None
-    table = sheet(board)
+    table = make_sheet(board)
     assert not {"with", "leak", "limit"} & {column.heading for column in table.columns}
     (mixed,) = boards_of(run(NULL) + [{**row, "adversary": "old"} for row in old])
     assert mixed.rank_by == "with_accuracy"
     assert EARLIER in mixed.notes
     assert labels(mixed, "adversary")[2:] == [(None, "old")]
-    assert sheet(mixed).rows[2][2:7] == ("67.1", "-", "-", "-", "-")
+    assert make_sheet(mixed).rows[2][2:7] == ("67.1", "-", "-", "-", "-")
 
 
 def test_ranked_by_gain_the_board_is_the_papers_and_marks_what_is_above_the_limit():
     rows = run(CLEAR) + run([None] * 12)
     (board,) = boards_of(rows, "gain")
     assert board.within == () and board.reference is None
-    headings = [column.heading for column in sheet(board).columns]
+    headings = [column.heading for column in make_sheet(board).columns]
     assert headings[-6:] == ["repair", "guess", "corrected", "gain", "sd", "95 %"]
     said = "gain exceeds its limit in 2 lines: at least the difference is repair"
-    assert any(note.startswith(said) for note in sheet(board).notes)
+    assert any(note.startswith(said) for note in make_sheet(board).notes)
     modest = [{**row, "gain": 0.001} for row in rows if row["gain"] is not None]
     (board,) = boards_of(modest, "gain")
-    assert "repair" not in [column.heading for column in sheet(board).columns]
-    assert not any("limit" in note for note in sheet(board).notes)
-    (paper,) = view(add_comparisons(Results.of(rows)), "paper", "gain")
+    assert "repair" not in [column.heading for column in make_sheet(board).columns]
+    assert not any("limit" in note for note in make_sheet(board).notes)
+    (paper,) = make_view_boards(add_comparisons(Results.of(rows)), "paper", "gain")
     assert (paper.view, paper.rank_by, paper.within) == ("paper", "gain", ())
 
 
@@ -242,8 +244,8 @@ def test_sorted_lines_keep_their_ranks_in_groups_and_name_the_group():
     from fpbench.cli.leaderboard import _sort_lines
 
     (board,) = boards_of(run(CLEAR, learner="one") + run(NULL, learner="two"))
-    assert sheet(board).sections == ("learner",)
-    table = sheet(_sort_lines(board, "adversary"))
+    assert make_sheet(board).sections == ("learner",)
+    table = make_sheet(_sort_lines(board, "adversary"))
     assert table.sections == ()
     assert [row[:3] for row in table.rows[:4]] == [
         ("2", "one", "a1"), ("2", "two", "a1"), ("1", "one", "a2"), ("1", "two", "a2"),
@@ -266,12 +268,12 @@ def test_a_leak_that_seeds_tell():
     baseline, best, added = said(run(CLEAR, ALONE))
     assert baseline == "Naming the largest group is right for 67.1 %."
     assert best == "From features and predictions the best attack guesses 85.1 % (a2)."
-    ends = interval(np.array(CLEAR), "leak")
+    ends = estimate_interval(np.array(CLEAR), "leak")
     mean = np.mean([row["limit"] for row in add_comparisons(Results.of(run(CLEAR, ALONE))).rows()])
     assert added == (
-        f"The published claim adds 0.31 points (95 %: {signed_points(ends.low)} to "
-        f"{signed_points(ends.high)}); an attacker who knows the population gains at most "
-        f"{points_above(mean)} points on average from it."
+        f"The published claim adds 0.31 points (95 %: {format_points(ends.low)} to "
+        f"{format_points(ends.high)}); an attacker who knows the population gains at most "
+        f"{format_points_above(mean)} points on average from it."
     )
 
 
@@ -293,9 +295,9 @@ def test_few_seeds_are_not_significant_however_much_they_agree():
 def test_an_interval_beside_zero_that_ranks_do_not_confirm_is_explained():
     leaks = [0.0001] * 6 + [-0.02, -0.015, -0.001, -0.0009, -0.0012, -0.02]
     (*_, added) = said(run(leaks, ALONE))
-    ends = interval(np.array(leaks), "leak")
+    ends = estimate_interval(np.array(leaks), "leak")
     assert ends.high < 0
-    p_value = float(signed_rank(np.array([leaks]), np.zeros((1, 12)))[0])
+    p_value = float(compare_signed_ranks(np.array([leaks]), np.zeros((1, 12)))[0])
     assert p_value > 0.05
     assert f", not significant at 12 seeds (signed ranks: p = {p_value:.3f}); an" in added
 
@@ -338,10 +340,10 @@ def test_of_several_models_it_is_the_greatest_and_tested_as_the_greatest_of_all(
     rows += run(NULL, learner="second", disclosure="rounded")
     _, best, added = said(rows)
     assert best == ("From features and predictions the best attack on second guesses 85.1 % (a2).")
-    low, high = widest(np.array(CLEAR), "leak", 0.025 / 6)
+    low, high = widen_interval(np.array(CLEAR), "leak", 0.025 / 6)
     assert added.startswith(
         "Of the best attacks on 2 learners and 2 disclosures, the one on second gains most: the published claim adds "
-        f"0.31 points (95 % of 6 at once: {signed_points(low)} to {signed_points(high)}); an attacker"
+        f"0.31 points (95 % of 6 at once: {format_points(low)} to {format_points(high)}); an attacker"
     )
     # Eight seeds tell one line from nothing, 2 / 2^8 = .008, but not the greatest of seven.
     eight = [row for row in rows + run(NULL, ALONE, learner="third") if row["seed"] < 8]
@@ -379,7 +381,7 @@ def test_an_attack_that_gains_more_without_being_the_best_is_named():
     much = [10 * leak for leak in CLEAR]
     best = run(CLEAR, ALONE, learner="one") + run(NULL, (("a2", 0.9),), learner="other")
     *_, added = said(best + run(much, (("a1", 0.8),), learner="other"))
-    points = signed_points(np.mean(much)).lstrip("+")
+    points = format_points(np.mean(much)).lstrip("+")
     assert (
         f"; other attacks gain up to {points} points (a1 on other), but guess no more than the "
         "best; an" in added
@@ -420,32 +422,34 @@ def test_more_groups_than_two_and_features_alone():
 
 @given(st.floats(0, 1))
 def test_a_bound_is_never_rounded_down(share):
-    assert float(points_above(share)) >= 100 * share - 1e-7
-    assert float(points_above(share)) <= 100 * share + 0.01 + 1e-9
-    assert abs(float(percent(share)) - 100 * share) <= 0.05 + 1e-9
-    assert signed_points(-share) != "-0.00"
-    assert signed_points(share).strip("+-") == signed_points(-share).strip("+-")
+    assert float(format_points_above(share)) >= 100 * share - 1e-7
+    assert float(format_points_above(share)) <= 100 * share + 0.01 + 1e-9
+    assert abs(float(format_percent(share)) - 100 * share) <= 0.05 + 1e-9
+    assert format_points(-share) != "-0.00"
+    assert format_points(share).strip("+-") == format_points(-share).strip("+-")
 
 
 def test_halves_are_rounded_up_as_the_page_does():
-    assert [percent(share) for share in (0.7125, 0.7135, 1.0, 0.0)] == [
+    assert [format_percent(share) for share in (0.7125, 0.7135, 1.0, 0.0)] == [
         "71.3",
         "71.4",
         "100.0",
         "0.0",
     ]
-    assert [signed_points(share) for share in (0.00125, -0.00125, 1e-9)] == [
+    assert [format_points(share) for share in (0.00125, -0.00125, 1e-9)] == [
         "+0.13",
         "-0.13",
         "0.00",
     ]
-    assert percent(math.inf) == signed_points(math.nan) == points_above(math.inf) == "-"
+    assert (
+        format_percent(math.inf) == format_points(math.nan) == format_points_above(math.inf) == "-"
+    )
 
 
 def test_a_leak_that_is_no_number_breaks_nothing():
     (board,) = boards_of(run([math.inf, math.nan, 0.001], ALONE))
     assert board.sentences[-1].startswith("The published claim adds 0.10 points at one seed")
-    assert leaderboard.columns(board) == [
+    assert leaderboard.list_columns(board) == [
         name for name in LEAK_COLUMNS if name != "without_model_accuracy"
     ]
 
@@ -527,24 +531,24 @@ def test_bars_are_as_long_as_the_shares(before, after):
 
 
 def test_what_p_is_about_is_said_where_it_is_shown():
-    table = sheet(boards_of(run(CLEAR))[0])
+    table = make_sheet(boards_of(run(CLEAR))[0])
     note = "p: whether a line differs from the line above"
     wide, narrow = table.fit(200)[0], table.fit(60)[0]
     assert (note in wide.remarks, note in narrow.remarks) == (True, False)
     assert [column.heading for column in narrow.columns].count("p") == 0
-    assert note not in sheet(boards_of(run(CLEAR, ALONE))[0]).remarks
+    assert note not in make_sheet(boards_of(run(CLEAR, ALONE))[0]).remarks
 
 
 def test_a_leak_above_its_limit_is_explained():
     much = [20 * leak for leak in CLEAR]
     for leaks, noted in ((much, True), (NULL, False)):
-        remarks = sheet(boards_of(run(leaks, ALONE))[0]).remarks
+        remarks = make_sheet(boards_of(run(leaks, ALONE))[0]).remarks
         assert any(text.startswith("leak may exceed limit: ") for text in remarks) is noted
 
 
 def test_of_intervals_a_narrow_terminal_keeps_that_of_the_leak():
     """And the name of the line that all others are compared with in one piece."""
-    shown, widths = sheet(boards_of(run(CLEAR))[0]).fit(72)
+    shown, widths = make_sheet(boards_of(run(CLEAR))[0]).fit(72)
     headings = [column.heading for column in shown.columns]
     assert headings[-2:] == ["95 % of leak", "p"]
     assert widths[headings.index("adversary")] == len("largest group")

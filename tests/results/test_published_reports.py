@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fpbench
-from fpbench.base.sheet import markdown
+from fpbench.base.sheet import write_markdown
 from fpbench.builtin.disclosures.report import Report
 from fpbench.components.names import KINDS
 from fpbench.report.gathered import gather
-from fpbench.report.ideas import figure
-from fpbench.results.leaderboard import sheet
-from fpbench.results.other_sheets import data
+from fpbench.report.ideas import make_figure
+from fpbench.results.leaderboard import make_sheet
+from fpbench.results.other_sheets import to_data
 from fpbench.results.published_reports import ON_FRONT, PARETO, find_front
 from fpbench.results.ranking import rank
 from fpbench.results.rows.beside_others import add_comparisons
-from fpbench.results.views import RANK_BY, view
+from fpbench.results.views import RANK_BY, make_view_boards
 from fpbench.store.results import Results
 
 
@@ -45,7 +45,7 @@ def boards_of(rows, by=None):
     results = Results.of(rows)
     declared = results.glossary.declaring(Report.measures)
     results = replace(results, glossary=declared)
-    return view(add_comparisons(results), "reports", by or RANK_BY["reports"], "title")
+    return make_view_boards(add_comparisons(results), "reports", by or RANK_BY["reports"], "title")
 
 
 def run(reports, **more):
@@ -63,11 +63,11 @@ def test_reports_are_ranked_by_the_error_of_their_rates_and_the_front_is_marked(
     (board,) = boards_of(rows + run([("claim", 0.3, None)]))
     named = [(line.labels["disclosure"], line.labels[PARETO]) for line in board.lines]
     assert named == [("exact", ON_FRONT), ("noisy", ON_FRONT), ("both", ""), ("hidden", "")]
-    table = markdown([sheet(board)])
+    table = write_markdown([make_sheet(board)])
     assert "| front |" in table
     assert "+10.02" in table  # in points, beside rates in percent
-    assert data(board)["lines"][0]["labels"][PARETO] == ON_FRONT
-    json.dumps(data(board), allow_nan=False)
+    assert to_data(board)["lines"][0]["labels"][PARETO] == ON_FRONT
+    json.dumps(to_data(board), allow_nan=False)
 
 
 def test_the_strongest_attack_stands_for_a_report():
@@ -161,7 +161,7 @@ round_to = 5
     run = fpbench.run(matrix, out=tmp_path / "run")
     (board,) = run.leaderboards(view="reports")
     assert len(board.lines) == 3
-    drawn = figure(gather(run), "reports")
+    drawn = make_figure(gather(run), "reports")
     (panel,) = drawn.panels
     points = {point.x: point for series in panel.series for point in series.points}
     for line in board.lines:

@@ -15,9 +15,9 @@ from fpbench.components.names import KINDS
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.results import leaderboard as board_columns
 from fpbench.results import other_sheets as board_data
-from fpbench.results.leaderboard import columns, sheet
+from fpbench.results.leaderboard import list_columns, make_sheet
 from fpbench.results.ranking import rank as rank_results
-from fpbench.results.statistics.intervals import bounds, interval
+from fpbench.results.statistics.intervals import estimate_bounds, estimate_interval
 from fpbench.store.results import Results
 
 
@@ -174,7 +174,7 @@ def test_all_cells_may_have_failed():
     rows = [row("a", seed, status="failed", reason="no") for seed in range(2)]
     (board,) = rank(rows, "gain")
     assert [(x.rank, x.done, x.failed) for x in board.lines] == [(None, 0, 2)]
-    assert board_columns.sheet(board).failures == ("no",)
+    assert board_columns.make_sheet(board).failures == ("no",)
 
 
 @given(
@@ -190,8 +190,8 @@ def test_whatever_is_measured_is_ranked_shown_and_written(values):
     assert [line.rank is not None for line in board.lines] == [True] * (1 + bool(finite)) + [
         False
     ] * (bool(values) and not finite)
-    board_columns.sheet(board).fit(80)
-    json.dumps(board_data.data(board), allow_nan=False)
+    board_columns.make_sheet(board).fit(80)
+    json.dumps(board_data.to_data(board), allow_nan=False)
 
 
 def test_mean_and_deviation_are_over_seeds_with_a_value():
@@ -252,12 +252,12 @@ def test_a_measure_that_a_component_declares_is_ranked_its_way_and_has_a_column(
     assert (board.rank_by, board.least_first) == ("leak_bits", True)
     assert [line.labels["learner"] for line in board.lines] == ["quiet", "loud"]
     (board,) = rank_results(results, "gain")
-    assert "leak_bits" in columns(board)
-    assert "bits leaked" in [column.heading for column in sheet(board).columns]
+    assert "leak_bits" in list_columns(board)
+    assert "bits leaked" in [column.heading for column in make_sheet(board).columns]
     (board,) = rank_results(results, "odd")  # of which nobody says anything
     assert [line.labels["learner"] for line in board.lines] == ["loud", "quiet"]
     assert "odd is neither good nor bad: the greatest come first" in board.notes
-    assert "odd" not in columns(rank_results(results, "gain")[0])
+    assert "odd" not in list_columns(rank_results(results, "gain")[0])
 
 
 def test_audits_are_ranked_by_their_error_where_the_measure_is_one_of_attacks():
@@ -295,7 +295,7 @@ def test_nothing_to_rank():
 
 
 def test_one_value_has_no_interval():
-    only = interval(np.array([0.5]))
+    only = estimate_interval(np.array([0.5]))
     assert (only.mean, only.deviation, only.low, only.high, only.count) == (
         0.5,
         None,
@@ -307,7 +307,10 @@ def test_one_value_has_no_interval():
 
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=30))
 def test_an_interval_is_within_the_values_and_does_not_change(values):
-    one, other = interval(np.array(values), "gain"), interval(np.array(values), "gain")
+    one, other = (
+        estimate_interval(np.array(values), "gain"),
+        estimate_interval(np.array(values), "gain"),
+    )
     assert one == other
     slack = 1e-12
     assert (one.low is None) is bool(np.ptp(values) <= slack * np.abs(values).max())
@@ -325,6 +328,6 @@ def test_intervals_cover_the_mean_as_often_as_they_say():
         (30, 0.935, 0.965),
     ):
         draws = rng.normal(1.0, 2.0, (2_000, count))
-        low, high = bounds(draws, "x")
+        low, high = estimate_bounds(draws, "x")
         covered = np.mean((low <= 1.0) & (high >= 1.0))
         assert least <= covered <= most, (count, covered)

@@ -7,9 +7,9 @@ from fpbench.base.errors import InputError
 from fpbench.components.names import KINDS
 from fpbench.components.own_measures import GUARANTEE
 from fpbench.results.defences import STRONGEST
-from fpbench.results.pareto import front_sheet, pareto
+from fpbench.results.pareto import find_fronts, make_front_sheet
 from fpbench.results.rows.beside_others import add_comparisons
-from fpbench.results.views import VIEWS, check_view, view
+from fpbench.results.views import VIEWS, check_view, make_view_boards
 from fpbench.store.results import Results
 
 SEEDS = 12
@@ -52,7 +52,7 @@ def run(learners=("open", "fair"), **more):
 
 
 def views(rows, name, rank_by=None):
-    return view(
+    return make_view_boards(
         add_comparisons(Results.of(rows)),
         name,
         rank_by or ("advantage" if name == "defences" else "gain"),
@@ -193,7 +193,7 @@ def test_rows_of_an_earlier_version_say_that_nothing_is_recorded():
     (board,) = views(rows, "defences")
     said = {line.labels["learner"]: line.labels[GUARANTEE] for line in board.lines}
     assert said == {"open": "none", "old": "not recorded", "dp": "add-remove, delta 1e-05"}
-    shown = front_sheet(front(rows)[1])
+    shown = make_front_sheet(front(rows)[1])
     at = [column.heading for column in shown.columns].index("epsilon")
     assert {row[1]: row[at] for row in shown.rows} == {
         "open": "none", "old": "not recorded", "dp": "1.5000",
@@ -203,7 +203,7 @@ def test_rows_of_an_earlier_version_say_that_nothing_is_recorded():
 def test_nothing_is_said_of_guarantees_where_nobody_has_one():
     (board,) = views(run(), "defences")
     assert GUARANTEE not in board.kinds
-    shown = front_sheet(front(run())[1])
+    shown = make_front_sheet(front(run())[1])
     assert not {GUARANTEE, "epsilon"} & {column.heading for column in shown.columns}
 
 
@@ -244,7 +244,7 @@ def test_views_without_rows_of_their_kind_are_empty():
     assert views(rows, "mechanisms") == []
     audits = [{**row, "auditor": "x", "adversary": ""} for row in rows]
     assert views(audits, "defences") == []
-    assert pareto(Results.of(audits)) == []
+    assert find_fronts(Results.of(audits)) == []
     for name in VIEWS:
         if name != "pareto":
             assert views([], name) == []
@@ -276,7 +276,7 @@ def test_defenses_is_another_spelling_of_defences():
 
 
 def front(rows):
-    (found,) = pareto(add_comparisons(Results.of(rows)), "t")
+    (found,) = find_fronts(add_comparisons(Results.of(rows)), "t")
     return {point.labels["learner"]: point for point in found.points}, found
 
 
@@ -356,9 +356,9 @@ def test_who_lacks_an_objective_is_not_on_the_front():
     assert points["half"].share is None
     assert points["fair"].on_front
     assert found.points[-1].labels["learner"] == "half"
-    shown = front_sheet(found)
+    shown = make_front_sheet(found)
     assert shown.rows[-1][-1] == "not compared: no unfairness at every seed"
-    assert "1 more line" in front_sheet(found, 2).all_notes
+    assert "1 more line" in make_front_sheet(found, 2).all_notes
 
 
 def test_rows_without_an_objective_make_no_front():
@@ -366,7 +366,7 @@ def test_rows_without_an_objective_make_no_front():
     points, found = front(run(**unknown))
     assert not points
     assert "no accuracy, unfairness or advantage" in found.notes
-    assert not front_sheet(found).rows
+    assert not make_front_sheet(found).rows
 
 
 def test_one_seed_does_not_tell_how_sure_a_front_is():

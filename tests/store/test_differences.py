@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import fpbench
 from fpbench import Status, StoreError
 from fpbench.matrix.plan import Cell
-from fpbench.store.differences import diff, environment_changes, is_time, name_cell
+from fpbench.store.differences import diff, is_time, list_environment_changes, name_cell
 from fpbench.store.packing import is_identical
 from fpbench.store.store import Store
 
@@ -97,8 +97,8 @@ def test_versions_and_code_that_differ(tmp_path):
         ("packages optuna", "-", "4"),
         ("packages pandas", "2.2", "-"),
     )
-    assert environment_changes(a, b) == changes
-    assert environment_changes(a, a) == ()
+    assert list_environment_changes(a, b) == changes
+    assert list_environment_changes(a, a) == ()
     rows = {0: {"gain": 0.5}, 1: {"gain": 0.5}}
     found = diff(
         made(tmp_path / "a", rows, environment=a, matrix="[1]"),

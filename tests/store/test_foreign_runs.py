@@ -337,7 +337,7 @@ def test_a_hole_in_a_store_takes_no_room_and_no_time(name, killed, place, monkey
     before, taken, opening = look(run), [], connections._open
 
     def noting(file, how):
-        files = (file, connections.companion(file, "-wal"))
+        files = (file, connections.name_companion(file, "-wal"))
         taken.append(sum(each.stat().st_blocks * 512 for each in files))
         return opening(file, how)
 

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench.base.errors import PluginError
-from fpbench.store.packing import Page, is_identical, numbers, pack, read_page, split, values
+from fpbench.store.packing import (
+    CellPage,
+    is_identical,
+    numbers,
+    pack,
+    read_page,
+    split,
+    unpack_values,
+)
 
 WORDS = ["", "optimal", "é中😀"]
 VALUES = (
@@ -44,7 +52,7 @@ ROWS = st.integers(1, 5).flatmap(
 @given(ROWS)
 def test_what_is_packed_comes_out_as_it_was(rows):
     kinds, bits, words = packed(rows)
-    columns = [values(kinds[i], bits[i], words.__getitem__) for i in range(len(kinds))]
+    columns = [unpack_values(kinds[i], bits[i], words.__getitem__) for i in range(len(kinds))]
     for row, found in zip(rows, zip(*columns, strict=True), strict=True):
         assert all(map(is_identical, row, found))
 
@@ -67,7 +75,7 @@ def test_a_page_is_read_as_it_was_written(rows, data):
     kinds, bits, _ = packed(rows)
     whole = st.integers(-(2**63), 2**63 - 1)
     ids = np.array(data.draw(st.lists(whole, min_size=len(rows), max_size=len(rows))))
-    page = Page(ids, ids[::-1].copy(), ids.astype(float), kinds, bits)
+    page = CellPage(ids, ids[::-1].copy(), ids.astype(float), kinds, bits)
     found = read_page(page.to_bytes(), len(rows), len(kinds))
     assert all(np.array_equal(a, b) for a, b in zip(page, found, strict=True))
     for size in (len(page.to_bytes()) - 1, len(page.to_bytes()) + 1, 0):
@@ -78,7 +86,7 @@ def test_a_page_is_read_as_it_was_written(rows, data):
 def test_numpy_numbers_are_numbers():
     found = {"a": np.float32(0.5), "b": np.int64(3), "c": np.bool_(True), "d": np.str_("x")}
     kinds, bits = split([pack(found, lambda text: 7)], 4)
-    assert [values(kinds[i], bits[i], {7: "x"}.__getitem__) for i in range(4)] == [
+    assert [unpack_values(kinds[i], bits[i], {7: "x"}.__getitem__) for i in range(4)] == [
         [0.5], [3], [True], ["x"]
     ]  # fmt: skip
 

@@ -11,7 +11,7 @@ import fpbench
 from fpbench import Status, verify
 from fpbench.base import drop_last_bits
 from fpbench.store.differences import TOLERANCE, diff, is_near
-from fpbench.store.environment import same_kernels
+from fpbench.store.environment import have_same_kernels
 from fpbench.store.store import Store
 
 pytestmark = pytest.mark.slow
@@ -214,16 +214,16 @@ def test_kernels_are_the_same_only_if_all_of_them_are_recorded_and_equal():
         "machine": "x86_64", "blas": ["openblas 0.3.30 Haswell"], "simd": ["X86_V3"],
         "solvers": {"scipy": "1.17"}, "packages": {"numpy": "2.4", "fpbench": "0.1"},
     }  # fmt: skip
-    assert same_kernels([known, known])
-    assert same_kernels([known, known | {"packages": {"numpy": "2.4", "fpbench": "0.2"}}])
+    assert have_same_kernels([known, known])
+    assert have_same_kernels([known, known | {"packages": {"numpy": "2.4", "fpbench": "0.2"}}])
     for name, value in (
         ("blas", ["openblas 0.3.30 SkylakeX"]), ("simd", []), ("machine", "aarch64"),
         ("solvers", {}), ("packages", {"numpy": "2.3"}), ("packages", None),
     ):  # fmt: skip
-        assert not same_kernels([known, known | {name: value}]), name
+        assert not have_same_kernels([known, known | {name: value}]), name
     for name in ("blas", "simd", "machine"):
         old = {key: value for key, value in known.items() if key != name}
-        assert not same_kernels([old, old]), name
+        assert not have_same_kernels([old, old]), name
 
 
 def test_last_bits_are_dropped():

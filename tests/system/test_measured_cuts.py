@@ -8,7 +8,7 @@ import fpbench
 from fpbench import DataHome, InputError, Sample, Table
 from fpbench.components.catalog import discover
 from fpbench.execution.work.actions import ACTIONS
-from fpbench.testing.fixtures import step
+from fpbench.testing.fixtures import make_step
 
 QUANTILE = {"column": "age", "quantile": 0.25}
 LAPLACE = {"use": "laplace"}
@@ -135,7 +135,7 @@ def test_a_learner_of_a_plugin_that_gives_a_guarantee_is_refused_by_the_step():
 
     split = fpbench.Split(*[by_label({"labels": "column 'score' is cut at its mean"}).sample()] * 3)
     with pytest.raises(InputError, match="public constant"):
-        ACTIONS["train"](Strange(), (split,), step(0))
+        ACTIONS["train"](Strange(), (split,), make_step(0))
 
 
 def test_what_is_cut_goes_with_the_people_and_into_the_checksum():

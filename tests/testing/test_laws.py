@@ -37,8 +37,8 @@ from fpbench.builtin.mechanisms.laplace import Laplace
 from fpbench.builtin.policies.clip import Clip
 from fpbench.claims import RateConstraint
 from fpbench.testing import LAWS, Outcome, check_component, checks
-from fpbench.testing.brute_force import least_cost, satisfies
-from fpbench.testing.watching import difference, parts, watch
+from fpbench.testing.brute_force import find_least_cost, satisfies
+from fpbench.testing.watching import find_difference, list_parts, watch
 
 
 class NoSummary(Clip):
@@ -714,10 +714,10 @@ def test_a_run_that_breaks_off_keeps_no_law_about_what_it_does():
 
 @pytest.mark.slow
 def test_global_generators_are_put_back():
-    before = dict(parts((random.getstate(), np.random.get_state())))
+    before = dict(list_parts((random.getstate(), np.random.get_state())))
     for check in checks(Seeding):
         check()
-    assert dict(parts((random.getstate(), np.random.get_state()))) == before
+    assert dict(list_parts((random.getstate(), np.random.get_state()))) == before
 
 
 def test_whoever_cites_nothing_is_told_so():
@@ -801,7 +801,7 @@ def test_brute_force_is_that_of_the_oracles(seed, size):
     """Two who were written apart, from the definitions, agree."""
     k, n = size
     problem = draw(np.random.default_rng(seed), n, k)
-    found, least = least_cost(problem), oracles.brute_force(problem)
+    found, least = find_least_cost(problem), oracles.brute_force(problem)
     assert (found is None) == (least is None)
     assert least is None or found == pytest.approx(least, rel=1e-12)
 
@@ -835,5 +835,5 @@ def test_what_a_stranger_holds_is_watched_as_deep_as_it_goes():
 def test_differences_leave_times_out_and_take_nan_for_nan():
     one = Correction(None, None, seconds=1.0, measures={"correct_seconds": 2.0, "x": float("nan")})
     other = replace(one, seconds=2.0, measures={"correct_seconds": 3.0, "x": float("nan")})
-    assert difference(one, other) == ""
-    assert difference(one, replace(one, measures={**one.measures, "x": 1.0})) == "measures.x"
+    assert find_difference(one, other) == ""
+    assert find_difference(one, replace(one, measures={**one.measures, "x": 1.0})) == "measures.x"

@@ -17,7 +17,7 @@ import fpbench
 from fpbench import InputError
 from fpbench.components.names import KINDS
 from fpbench.testing import stages
-from fpbench.testing.scaffold import component, files, write_package
+from fpbench.testing.scaffold import make_component, make_files, write_package
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {kind: f"fpbench-my-{kind}" for kind in KINDS}
@@ -128,12 +128,12 @@ def test_the_lines_of_the_page_run(place, tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_template_is_plain(kind):
     """Whoever reads it sees one class of the kind, and no name of another's."""
-    code = component(kind, "very-own")
+    code = make_component(kind, "very-own")
     assert f"class VeryOwn{KINDS[kind].base}({KINDS[kind].base}):" in code
     assert 'name = "very-own"' in code
     assert "xample" not in code
     assert len(code.splitlines()) < 80
-    assert sorted(files(kind, "very-own")) == [
+    assert sorted(make_files(kind, "very-own")) == [
         "README.md", "example.toml", "fpbench_very_own.py", "pyproject.toml",
         "tests/test_fpbench_very_own.py", "tox.ini",
     ]  # fmt: skip
@@ -176,7 +176,7 @@ def test_a_template_says_what_its_kit_hands_it_beside_good_input():
     for part in re.split(r"^class (?=_\w+Stage)", kit, flags=re.MULTILINE)[1:]:
         kind = re.match(r"_(\w+)Stage", part)[1].lower()
         tried = re.findall(r'yield "([^"]+)"|\(\("([^"]+)", 1\), \("([^"]+)", 0\)\)', part)
-        template = component(kind, "my-own")
+        template = make_component(kind, "my-own")
         for words in filter(None, chain.from_iterable(tried)):
             assert f"# - {words}" in template, (kind, words)
         assert "# - " in template

@@ -19,11 +19,11 @@ from fpbench.execution.isolation.confining import USER
 from fpbench.execution.verification import CheckedCell, Verification
 from fpbench.matrix.limits import NO_LIMITS, Limits
 from fpbench.matrix.matrix import read as read_matrix
-from fpbench.store.differences import Change
+from fpbench.store.differences import CellChange
 from fpbench.store.results import Results
 from fpbench.store.store import Store
 from fpbench.testing.submissions import checking, signing
-from fpbench.testing.submissions.checking import Outcome, _Inspector, check
+from fpbench.testing.submissions.checking import CheckOutcome, _Inspector, check
 from fpbench.testing.submissions.folder import find_submission, make_submission, require_submission
 from fpbench.testing.submissions.lock import list_differences, list_versions, read_lock
 from fpbench.testing.submissions.manifest import (
@@ -128,9 +128,9 @@ def test_what_cannot_be_submitted_is_refused(run, made, tmp_path):
 @pytest.mark.parametrize(
     ("asked", "outcome", "told"),
     [
-        ([{"seeds": 3}], Outcome.PASSED, "3 seeds, 0 to 2"),
-        ([{"seeds": [4, 1]}], Outcome.NOTED, "2 seeds, 1, 4; not the first 2, 0 to 1: somebody chose them"),
-        ([{"seeds": 3}, {"seeds": 2}], Outcome.NOTED, "2 seeds, 0 to 1; others of the run are left out: 1"),
+        ([{"seeds": 3}], CheckOutcome.PASSED, "3 seeds, 0 to 2"),
+        ([{"seeds": [4, 1]}], CheckOutcome.NOTED, "2 seeds, 1, 4; not the first 2, 0 to 1: somebody chose them"),
+        ([{"seeds": 3}, {"seeds": 2}], CheckOutcome.NOTED, "2 seeds, 0 to 1; others of the run are left out: 1"),
     ],
 )  # fmt: skip
 def test_seeds_that_somebody_may_have_chosen_are_told(toys, tmp_path, asked, outcome, told):
@@ -195,7 +195,7 @@ def test_each_kind_of_change_is_named(tamper, named, signed, ada):
     assert not checkup.passes
     assert not checkup.verified
     assert checkup.reason == f"manifest: files differ from manifest.txt: {named}"
-    assert outcomes(checkup)["signature"] is Outcome.PASSED  # of the manifest as it was
+    assert outcomes(checkup)["signature"] is CheckOutcome.PASSED  # of the manifest as it was
     assert words(checkup, "recomputation") == "because of manifest"
     said = command("verify", str(signed), "--signed", str(ada[1]))
     assert said.code == 1
@@ -259,8 +259,8 @@ def test_a_manifest_is_read_once(signed, ada, monkeypatch):
 
     monkeypatch.setattr("fpbench.testing.submissions.checking.find_changes", swap)
     checkup = inspect(signed, replace(UNRUN, signers=ada[1]))
-    assert outcomes(checkup)["manifest"] is Outcome.PASSED
-    assert outcomes(checkup)["signature"] is Outcome.FAILED
+    assert outcomes(checkup)["manifest"] is CheckOutcome.PASSED
+    assert outcomes(checkup)["signature"] is CheckOutcome.FAILED
 
 
 def test_files_are_signed_as_they_are_now(made, ada, tmp_path):
@@ -288,7 +288,7 @@ def test_a_signature_for_something_else_is_none_of_a_submission(made, ada, tmp_p
 
 def test_a_mere_run_directory_is_not_signed(run, ada):
     checkup = inspect(run.path, replace(QUICK, signers=ada[1]))
-    assert outcomes(checkup)["signature"] is Outcome.FAILED
+    assert outcomes(checkup)["signature"] is CheckOutcome.FAILED
     assert not checkup.verified
     assert "signature" not in outcomes(inspect(run.path))
 
@@ -338,7 +338,7 @@ def test_traps_are_named_and_not_opened(name, kind, made, tmp_path):
     if (name, kind) == ("more", "directory"):
         assert checkup.passes  # an empty folder, of which a manifest says nothing
         return
-    assert outcomes(checkup)["manifest"] is Outcome.FAILED
+    assert outcomes(checkup)["manifest"] is CheckOutcome.FAILED
     assert str(tmp_path) not in "".join(each.words for each in checkup.findings)
 
 
@@ -359,9 +359,9 @@ def test_traps_are_named_and_not_opened(name, kind, made, tmp_path):
 def test_names_and_manifests_of_strangers(spoil, why, made, tmp_path):
     spoil(folder := copy(made, tmp_path / "sent"))
     checkup = inspect(folder)
-    assert outcomes(checkup)["manifest"] is Outcome.FAILED
+    assert outcomes(checkup)["manifest"] is CheckOutcome.FAILED
     assert why in words(checkup, "manifest")
-    assert outcomes(checkup)["recomputation"] is Outcome.SKIPPED
+    assert outcomes(checkup)["recomputation"] is CheckOutcome.SKIPPED
 
 
 def test_a_run_directory_elsewhere_is_refused(made, run, tmp_path):
@@ -378,7 +378,7 @@ def test_a_journal_is_obeyed_by_nobody(made, tmp_path):
     add_journal(folder / "run", tmp_path / "precious")
     renew_manifest(folder)
     checkup = inspect(folder)
-    assert outcomes(checkup)["run"] is Outcome.FAILED
+    assert outcomes(checkup)["run"] is CheckOutcome.FAILED
     assert "fpbench never writes such a file" in words(checkup, "run")
     assert (tmp_path / "precious").read_text() == "mine"
 
@@ -397,7 +397,7 @@ def test_a_lock_says_what_the_run_says(line, why, made, tmp_path):
     (folder / "lock.txt").write_text(f"{line}\n")
     renew_manifest(folder)
     checkup = inspect(folder)
-    assert outcomes(checkup)["lock"] is Outcome.FAILED
+    assert outcomes(checkup)["lock"] is CheckOutcome.FAILED
     assert why in words(checkup, "lock")
 
 
@@ -422,7 +422,7 @@ def test_a_file_of_the_one_who_checks_is_not_read(made, tmp_path):
     assert words(checkup, "data") == (
         "dataset 'csv' reads a file that the matrix names: nobody else can recompute it"
     )
-    assert outcomes(checkup)["recomputation"] is Outcome.SKIPPED
+    assert outcomes(checkup)["recomputation"] is CheckOutcome.SKIPPED
 
 
 def test_another_matrix_than_that_of_the_run_is_found(made, tmp_path):
@@ -450,7 +450,7 @@ def test_third_parties_components_are_told_and_tested(toys, tmp_path, monkeypatc
     toys_run = fpbench.run(TOYS, out=tmp_path / "run")
     folder = make_submission(toys_run.path, tmp_path / "sent")
     checkup = inspect(folder, replace(QUICK, kit=False))
-    assert outcomes(checkup)["components"] is Outcome.NOTED
+    assert outcomes(checkup)["components"] is CheckOutcome.NOTED
     assert "adversary 'coin' is of fpbench-toys 1.0" in words(checkup, "components")
     assert "which --no-third-party refuses" in words(checkup, "components")
     assert checkup.verified
@@ -460,7 +460,7 @@ def test_third_parties_components_are_told_and_tested(toys, tmp_path, monkeypatc
     checkup = inspect(folder, QUICK)
     assert not checkup.passes
     assert "fpbench-toys 1.0 left out: --no-third-party" in checkup.reason
-    assert outcomes(checkup)["recomputation"] is Outcome.SKIPPED
+    assert outcomes(checkup)["recomputation"] is CheckOutcome.SKIPPED
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid(), reason="only root becomes another user")
@@ -543,11 +543,11 @@ def parse(**changes):
 @pytest.mark.parametrize(
     ("statuses", "said"),
     [
-        ("dd", (Outcome.PASSED, "2 of 2 cells are done")),
-        ("ds", (Outcome.NOTED, "1 of 2 cells are done")),
-        ("d ", (Outcome.NOTED, "1 of 2 cells are done")),
-        ("df", (Outcome.NOTED, "1 of 2 cells are done, 1 failed")),
-        ("ff", (Outcome.FAILED, "0 of 2 cells are done")),
+        ("dd", (CheckOutcome.PASSED, "2 of 2 cells are done")),
+        ("ds", (CheckOutcome.NOTED, "1 of 2 cells are done")),
+        ("d ", (CheckOutcome.NOTED, "1 of 2 cells are done")),
+        ("df", (CheckOutcome.NOTED, "1 of 2 cells are done, 1 failed")),
+        ("ff", (CheckOutcome.FAILED, "0 of 2 cells are done")),
     ],
 )
 def test_cells_that_are_not_done_are_told(statuses, said, run):
@@ -560,7 +560,7 @@ def test_data_that_have_an_address_or_a_checksum_are_no_secret(run):
     """Data of the census office have an address and no checksum; they change now and then."""
     matrix = parse(dataset=[{"use": "acs-income"}, {"use": "adult"}])
     assert look_into(run, matrix=matrix).check_data() == (
-        Outcome.PASSED, "2 data sets, published or generated"
+        CheckOutcome.PASSED, "2 data sets, published or generated"
     )  # fmt: skip
 
 
@@ -571,19 +571,19 @@ def test_classes_by_import_path_and_components_within_components_are_told(run, t
         {"use": "decision-tree", "label": "c", "of": [{"use": "parrot", "x": "a: b"}]},
     ]
     outcome, words = look_into(run, matrix=parse(learner=learners)).check_components()
-    assert outcome is Outcome.NOTED
+    assert outcome is CheckOutcome.NOTED
     assert words.partition(": ")[2] == (
         "learner 'parrot' is of fpbench-toys 1.0, 'evil.models:Best' is imported, "
         "'sklearnish:SVC' is imported"
     )
     assert look_into(run, matrix=parse()).check_components() == (
-        Outcome.PASSED, "6 components, all built in"
+        CheckOutcome.PASSED, "6 components, all built in"
     )  # fmt: skip
 
 
 def recomputed(cells, **more):
     """What `recompute` gives: cells by what became of them."""
-    change = Change("", "gain", 0, 1)
+    change = CellChange("", "gain", 0, 1)
     kinds = {
         "same": CheckedCell("a"), "other": CheckedCell("b", (change,) * 7, comparable=False),
         "wrong": CheckedCell("c", (change,) * 7), "lost": CheckedCell("d", problem="it is gone"),
@@ -595,16 +595,16 @@ def recomputed(cells, **more):
 @pytest.mark.parametrize(
     ("again", "outcome", "words"),
     [
-        (recomputed(["same", "other"]), Outcome.PASSED,
+        (recomputed(["same", "other"]), CheckOutcome.PASSED,
          "1 of 2 cells run again are the same within 1e-06 (9 are done)"),
-        (recomputed(["same"], exact=True), Outcome.PASSED,
+        (recomputed(["same"], exact=True), CheckOutcome.PASSED,
          "1 of 1 cells run again are the same to the last bit (9 are done)"),
-        (recomputed(["other"] * 2), Outcome.NOTED,
+        (recomputed(["other"] * 2), CheckOutcome.NOTED,
          "none of 2 cells can be compared here: they are not portable"),
-        (recomputed(["same", "wrong", "lost"]), Outcome.FAILED,
+        (recomputed(["same", "wrong", "lost"]), CheckOutcome.FAILED,
          "2 of 3 cells: c differs in gain, gain, gain, gain, gain and 2 more, "
          "d could not be run again (it is gone)"),
-        (recomputed(["same"], misplaced=("g\N{CYRILLIC SMALL LETTER A}in",)), Outcome.FAILED,
+        (recomputed(["same"], misplaced=("g\N{CYRILLIC SMALL LETTER A}in",)), CheckOutcome.FAILED,
          "rows name what fpbench measures elsewhere, or never: 'g\\u0430in'"),
     ],
 )  # fmt: skip
@@ -621,7 +621,7 @@ def test_what_came_of_the_sample(again, outcome, words, run, monkeypatch):
     checkup = inspect(run.path, options)
     assert asked == [((run.path, 7), {"seed": 3, "jobs": 2, "limits": limits})]
     assert checkup.findings[-1] == ("recomputation", outcome, words)
-    assert checkup.verified is (outcome is Outcome.PASSED)
+    assert checkup.verified is (outcome is CheckOutcome.PASSED)
 
 
 def test_a_missing_file_of_signers_is_no_fault_of_the_submission(made, tmp_path):

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fpbench.auditing.assessments.attack import Allowed
-from fpbench.auditing.assessments.layout import Page, Part, lay_out_html, lay_out_text
+from fpbench.auditing.assessments.layout import LayoutPage, LayoutPart, lay_out_html, lay_out_text
 from fpbench.auditing.assessments.least_change import ChangeSearch
 from fpbench.auditing.assessments.riskiest_cells import RiskyCell
 from fpbench.base.argument_types import check_methods
-from fpbench.base.text import percent, points_above, signed_points
+from fpbench.base.text import format_percent, format_points, format_points_above
 from fpbench.claims.set_counts import Facts, Floats, Mask
 
 if TYPE_CHECKING:
@@ -140,8 +140,8 @@ class Assessment:
         n, proven = len(self.proven), int(self.proven.sum())
         whose = f"the group of {proven:,} of {n:,} people" if proven else "nobody's group"
         finding = (
-            f"{whose} is proven by {self._by}, and guesses get {percent(self.with_)} % of all "
-            f"people right instead of {percent(self.without)} %"
+            f"{whose} is proven by {self._by}, and guesses get {format_percent(self.with_)} % of "
+            f"all people right instead of {format_percent(self.without)} %"
         )
         start = "May be published within these limits" if self.passes else "Do not publish"
         if self._holds and not self.finished:
@@ -255,20 +255,20 @@ class Assessment:
         return int((~self.facts.derived).sum())
 
     @property
-    def _page(self) -> Page:
+    def _page(self) -> LayoutPage:
         parts = [self._list_cells()] if self.riskiest else []
         whose = f" of {self.reports[-1].name}" if len(self.reports) > 1 else ""
         parts += [_list_changes(self.change, whose)] if self.change else []
-        return Page(self.verdict, self.passes, list(self._list_findings()), parts)
+        return LayoutPage(self.verdict, self.passes, list(self._list_findings()), parts)
 
     def _list_findings(self) -> Iterator[tuple[str, str]]:
-        expected = f"{signed_points(self.leak_expected)} points"
+        expected = f"{format_points(self.leak_expected)} points"
         how = (
             f"measured on the true groups; the beliefs expect {expected}"
             if self.measured
             else "as the beliefs expect, since the true groups are unknown"
         )
-        yield "leak", f"{signed_points(self.leak)} points, {how}"
+        yield "leak", f"{format_points(self.leak)} points, {how}"
         more = "more may be provable than was found"
         if not self.finished:
             more = "the attack ran out of time, so more may be provable"
@@ -277,26 +277,26 @@ class Assessment:
         if len(self.reports) > 1:
             each = (
                 f"{one.name}, about {one.people:,} people, proves {one.proven:,} and leaks "
-                f"{signed_points(one.leak or 0.0)}"
+                f"{format_points(one.leak or 0.0)}"
                 for one in self.reports
             )
             yield "alone", "; ".join(each)
         more = ""
         if self.leak > self.limit:
-            rest = signed_points(self.leak - self.limit)
+            rest = format_points(self.leak - self.limit)
             more = f"; {rest} points of the leak, or more, can be learnt from other people as well"
             if self.knowledge == SHARES_ALONE:
                 more += " (--known, known= in Python, gives the adversary such people beforehand)"
         yield (
             "limit",
-            f"{points_above(self.limit)} points is the most that "
+            f"{format_points_above(self.limit)} points is the most that "
             f"{'the report' if len(self.reports) == 1 else 'they'} can add for an adversary who "
             f"knows how groups depend on columns, if people's groups are independent{more}",
         )
         if self.private_limit is not None:
             yield (
                 "private",
-                f"{points_above(self.private_limit)} points by differential privacy, if the "
+                f"{format_points_above(self.private_limit)} points by differential privacy, if the "
                 "beliefs are exact",
             )
         if self.unfinished:
@@ -312,7 +312,7 @@ class Assessment:
             "mean square, of people who are not proven)",
         )
 
-    def _list_cells(self) -> Part:
+    def _list_cells(self) -> LayoutPart:
         rows = [
             [
                 cell.name, f"{cell.row}", f"{cell.people:,}", *cell.write_counts(),
@@ -321,12 +321,12 @@ class Assessment:
             for cell in self.riskiest
         ]  # fmt: skip
         proven, leak = self.alone
-        return Part(
+        return LayoutPart(
             "Riskiest cells, each given those above it:",
             ["cell", "row", "people", *self.groups, "proves", "adds"],
             rows,
             [
-                f"These {len(rows)} alone: {proven:,} proven, a leak of {signed_points(leak)} "
+                f"These {len(rows)} alone: {proven:,} proven, a leak of {format_points(leak)} "
                 "points.",
                 "row: of its report, from 0; proves: people whose group follows from this cell and "
                 "those above, not from those above alone; adds: rise of the expected number of "
@@ -335,7 +335,7 @@ class Assessment:
         )
 
 
-def _list_changes(search: ChangeSearch, whose: str) -> Part:
+def _list_changes(search: ChangeSearch, whose: str) -> LayoutPart:
     notes = []
     if search.failed:
         notes.append(f"Not enough, even the strongest tried: {'; '.join(search.failed)}.")
@@ -352,15 +352,15 @@ def _list_changes(search: ChangeSearch, whose: str) -> Part:
                 f"No change{whose} that passes and publishes anything was found in "
                 f"{search.attacks} attacks."
             )
-        return Part(title, [], [], notes)
+        return LayoutPart(title, [], [], notes)
     rows = []
     for change in search.passing:
         use = change.utility
-        numbers = f"{change.proven:,}", signed_points(change.leak)
+        numbers = f"{change.proven:,}", format_points(change.leak)
         errors = (_write(error, ".3f") for error in (use.rate_error, use.rate_error_max))
         shares = (_write(part, ".0%") for part in (use.cells_published, use.disparities_visible))
         rows.append([change.words, *numbers, *errors, *shares])
-    return Part(
+    return LayoutPart(
         f"The least change{whose} that passes: {best.words}. It publishes "
         f"{_write(best.utility.cells_published, '.0%')} of the rates; the mean error of all is "
         f"{_write(best.utility.rate_error, '.3f')}. Found in {search.attacks} attacks; the mildest "

@@ -14,7 +14,7 @@ _LEAST_WORDS = 24
 """Least width of a table's first column, in characters."""
 
 
-class Part(NamedTuple):
+class LayoutPart(NamedTuple):
     """A table with its title and notes."""
 
     title: str
@@ -24,17 +24,17 @@ class Part(NamedTuple):
     notes: Sequence[str]
 
 
-class Page(NamedTuple):
+class LayoutPage(NamedTuple):
     """What is laid out."""
 
     verdict: str
     passes: bool
     findings: Sequence[tuple[str, str]]
     """A name and a sentence each."""
-    parts: Sequence[Part]
+    parts: Sequence[LayoutPart]
 
 
-def lay_out_text(page: Page, width: int) -> str:
+def lay_out_text(page: LayoutPage, width: int) -> str:
     """Text in lines of at most `width` characters; tables that cannot be so narrow exceed it."""
     width = max(width, _LEAST_WIDTH)
     lines = textwrap.wrap(page.verdict, width)
@@ -51,7 +51,7 @@ def lay_out_text(page: Page, width: int) -> str:
     return "\n".join(escape_unprintable(line) for line in lines)
 
 
-def lay_out_html(page: Page) -> str:
+def lay_out_html(page: LayoutPage) -> str:
     """The same for notebooks; all text is escaped."""
     colour = "#1a7f37" if page.passes else "#b3261e"
     html = [f'<p style="color:{colour}"><b>{escape(page.verdict)}</b></p>', "<ul>"]
@@ -70,7 +70,7 @@ def lay_out_html(page: Page) -> str:
     return escape_unprintable("\n".join(html), but="\n")
 
 
-def _lay_out_table(part: Part, width: int) -> list[str]:
+def _lay_out_table(part: LayoutPart, width: int) -> list[str]:
     """Lines of a table; text that does not fit is wrapped."""
     if not part.rows:
         return []

@@ -42,7 +42,7 @@ Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class ReportChange:
     """A changed report that stays within the limits."""
 
     words: str
@@ -83,7 +83,7 @@ class Change:
 class ChangeSearch:
     """What was tried to make a report pass."""
 
-    passing: tuple[Change, ...]
+    passing: tuple[ReportChange, ...]
     """The mildest change of each kind that passes, the one that costs least (`cost`) first."""
     failed: tuple[str, ...]
     """The strongest change tried of each kind in which none passes."""
@@ -96,7 +96,7 @@ class ChangeSearch:
     (`Change.is_empty`); it is not in `passing`."""
 
     @property
-    def cheapest(self) -> Change | None:
+    def cheapest(self) -> ReportChange | None:
         """The change that costs least; None if none passes."""
         return self.passing[0] if self.passing else None
 
@@ -142,8 +142,9 @@ def find_least_change(
     on true groups). Every change returned was attacked and passed.
 
     `seconds`: time limit of all attacks. `find_reader`: the reader of a changed report, where
-    beliefs are learnt from that report; `reader` by default. `tell`: called with each change that is
-    tried, and the number of attacks so far. `rng`: of rounding and noise; unpredictable by default.
+    beliefs are learnt from that report; `reader` by default. `tell`: called with each change that
+    is tried, and the number of attacks so far. `rng`: of rounding and noise; unpredictable by
+    default.
     """
     deadline = time.perf_counter() + seconds
     with LinearSolver() as solver:
@@ -167,12 +168,12 @@ class _Search:
     attacks: int = 0
 
     def run(self) -> ChangeSearch:
-        passing: list[Change] = []
+        passing: list[ReportChange] = []
         empty: list[str] = []
         failed: list[str] = []
         untried: list[tuple[str, str]] = []
         for kind in self._list_kinds(passing):
-            best: Change | None = None
+            best: ReportChange | None = None
             try:
                 for change in self._bisect(kind):
                     best = change
@@ -187,7 +188,7 @@ class _Search:
             elif best is not None:
                 passing.append(best)
         # Two changes together may be the same report as one of them.
-        different: dict[Any, Change] = {}
+        different: dict[Any, ReportChange] = {}
         for change in passing:
             different.setdefault((change.leak, change.proven, change.utility), change)
         passing = sorted(different.values(), key=lambda change: change.cost)
@@ -195,7 +196,7 @@ class _Search:
             tuple(passing), tuple(failed), tuple(untried), self.attacks, tuple(empty)
         )
 
-    def _list_kinds(self, passing: Sequence[Change]) -> Iterator[_Kind]:
+    def _list_kinds(self, passing: Sequence[ReportChange]) -> Iterator[_Kind]:
         """Kinds of changes; single ones first, and then two together where one is not enough."""
         highest = int((self.report.cells >= 0).sum(axis=1).max(initial=0))
         orders = list(range(highest - 1, -1, -1))
@@ -257,7 +258,7 @@ class _Search:
         ranked = [name for *_, name in sorted(harm, reverse=True)]
         return ranked + [c.name for c in self.report.columns if c.name not in ranked]
 
-    def _bisect(self, kind: _Kind) -> Iterator[Change]:
+    def _bisect(self, kind: _Kind) -> Iterator[ReportChange]:
         """Settings that pass, each milder than the last; none if the strongest fails."""
         low, high = 0, len(kind.settings)
         middle = high - 1
@@ -272,7 +273,7 @@ class _Search:
                 low = middle + 1
             middle = (low + high) // 2
 
-    def _try(self, arguments: Mapping[str, Any]) -> Change | None:
+    def _try(self, arguments: Mapping[str, Any]) -> ReportChange | None:
         """The change, or None if it does not pass."""
         words = self._describe(arguments)
         self.tell(words, self.attacks)
@@ -281,7 +282,7 @@ class _Search:
         if not findings.within(self.allowed):
             return None
         utility = compare_rates(changed, self.report)
-        return Change(
+        return ReportChange(
             words, dict(arguments), findings.leak, int(findings.proven.sum()), utility, changed
         )
 

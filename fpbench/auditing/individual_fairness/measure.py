@@ -66,17 +66,17 @@ class SimilarityReport:
     @property
     def pair_consistency(self) -> NDArray[np.float64]:
         """(T,) share of people all of whose similar people have their label."""
-        return _share_above(self.other, self.taus)
+        return _find_shares_above(self.other, self.taus)
 
     @property
     def certified_consistency(self) -> NDArray[np.float64] | None:
         """(T,) share of people for whom every similar input has their label; None if unknown."""
-        return None if self.region is None else _share_above(self.region, self.taus)
+        return None if self.region is None else _find_shares_above(self.region, self.taus)
 
     @property
     def isolated(self) -> NDArray[np.float64]:
         """(T,) share of people without similar people, who count as consistent."""
-        return _share_above(self.anybody, self.taus)
+        return _find_shares_above(self.anybody, self.taus)
 
     @property
     def pair_consistency_of_others(self) -> NDArray[np.float64]:
@@ -260,7 +260,9 @@ def _certify(
     return region, None
 
 
-def _share_above(distances: NDArray[np.float64], taus: NDArray[np.float64]) -> NDArray[np.float64]:
+def _find_shares_above(
+    distances: NDArray[np.float64], taus: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Shares (T,) of distances (n,) that are greater than each tau."""
     shares: NDArray[np.float64] = (distances[:, None] > taus).mean(axis=0)
     return shares

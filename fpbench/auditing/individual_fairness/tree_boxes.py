@@ -88,7 +88,7 @@ class _Walk:
             name: np.append(np.ones(len(words), dtype=np.bool_), (placed.codes[name] < 0).any())
             for name, words in placed.words.items()
         }
-        self.most_left, self.least_right = _sides(branches.threshold)
+        self.most_left, self.least_right = _find_sides(branches.threshold)
         # The same on the scale; a leaf has no column.
         own = np.where(branches.left >= 0, self.number.take(np.maximum(branches.column, 0)), -1)
         nodes = np.flatnonzero(own >= 0)
@@ -157,7 +157,7 @@ class _Walk:
         return parts
 
 
-def _sides(threshold: _Floats) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _find_sides(threshold: _Floats) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """The greatest numbers of single precision that go left, and the least that go right."""
     with np.errstate(over="ignore"):  # to infinity, which no feature is
         near = threshold.astype(np.float32)

@@ -190,9 +190,9 @@ def score_rmia(
         raise InputError(f"gamma: must be at least 1, not {show_value(gamma)}")
     if not 0 <= offline_factor <= 1:
         raise InputError(f"offline_factor: must be in [0, 1], not {show_value(offline_factor)}")
-    outside = _mean(others, ~inside)
+    outside = _average(others, ~inside)
     if online:
-        reference = (outside + _mean(others, inside)) / 2
+        reference = (outside + _average(others, inside)) / 2
     else:
         reference = ((1 + offline_factor) * outside + 1 - offline_factor) / 2
     ratio = (own + _TINY) / (reference + _TINY)  # 0 of 0 is 1: nothing is known
@@ -336,14 +336,14 @@ def _check(
     return own, others, inside
 
 
-def _mean(values: Floats, chosen: NDArray[np.bool_]) -> Floats:
+def _average(values: Floats, chosen: NDArray[np.bool_]) -> Floats:
     return np.asarray(np.where(chosen, values, 0.0).sum(axis=0) / chosen.sum(axis=0))
 
 
 def _fit_normals(values: Floats, chosen: NDArray[np.bool_], shared: bool) -> tuple[Floats, Floats]:
     """Means (n,) and standard deviations (n,) of the chosen values (S, n) of each person."""
     counts = chosen.sum(axis=0)
-    mean = _mean(values, chosen)
+    mean = _average(values, chosen)
     squares = np.where(chosen, (values - mean) ** 2, 0.0).sum(axis=0)
     free = np.maximum(counts - 1, 0).sum()
     pooled = max(float(np.sqrt(squares.sum() / free)) if free else 0.0, _CLIP)

@@ -31,7 +31,7 @@ class Draws:
     """(B, r, S, K) whether the number of accepted people, rounded, is 0."""
 
 
-def plausible_rates(accepted: Numbers, members: Numbers, rng: np.random.Generator) -> Draws:
+def draw_rates(accepted: Numbers, members: Numbers, rng: np.random.Generator) -> Draws:
     """Draws of the population's rates, given plausible numbers of people (B, r, S, K)."""
     accepted = np.minimum(accepted, members)
     return Draws(rng.beta(accepted + 0.5, members - accepted + 0.5), accepted < 0.5)
@@ -42,7 +42,7 @@ def project_totals(counts: Numbers, people: NDArray[np.int64]) -> Numbers:
     return project_counts(counts.sum(axis=-2), people.sum(axis=-1))
 
 
-def interval(drawn: Draws, confidence: float) -> tuple[Numbers, Numbers]:
+def estimate_interval(drawn: Draws, confidence: float) -> tuple[Numbers, Numbers]:
     """Ends of intervals for the least ratio of two groups' rates.
 
     The fairness ratio is the minimum over all ordered pairs of groups and all strata. Its lower end

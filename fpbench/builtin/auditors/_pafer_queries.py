@@ -18,7 +18,7 @@ from fpbench import (
     Policy,
     check_epsilon,
 )
-from fpbench.builtin.auditors._pafer_intervals import Draws, plausible_rates, project_totals
+from fpbench.builtin.auditors._pafer_intervals import Draws, draw_rates, project_totals
 from fpbench.models import Rules
 from fpbench.privacy import find_invalid_answers, project_counts
 
@@ -102,7 +102,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class NoisyCounts:
+class AuditCounts:
     """Repaired noisy counts of R audits."""
 
     accepted: Numbers
@@ -130,7 +130,7 @@ class NoisyCounts:
 
 def ask_partition(
     question: Question, epsilon: float, mechanism: Mechanism, policy: Policy | None, r: int
-) -> NoisyCounts:
+) -> AuditCounts:
     """One histogram over rejected and accepted, or rejected and each rule, with all of epsilon."""
     outcomes = question.query_outcomes()
     people = outcomes.people
@@ -143,9 +143,9 @@ def ask_partition(
     def draw_plausible(part: slice, b: int, rng: np.random.Generator) -> Draws:
         may = noise.redraw(answers[part], people, epsilon, b, rng)
         some = project_totals(may[..., 1:, :], people[:, 1:])
-        return plausible_rates(some, some + project_totals(may[..., :1, :], people[:, :1]), rng)
+        return draw_rates(some, some + project_totals(may[..., :1, :], people[:, :1]), rng)
 
-    return NoisyCounts(
+    return AuditCounts(
         accepted, accepted + cells[..., 0, :], cells[..., 1:, :], people[:, 1:], (epsilon,),
         people.size, cells[0].size, _count_invalid([(answers, people)]), draw_plausible,
     )  # fmt: skip
@@ -159,7 +159,7 @@ def halve_epsilon(epsilon: float) -> float:
 
 def ask_reference(
     question: Question, epsilon: float, mechanism: Mechanism, policy: Policy | None, r: int
-) -> NoisyCounts:
+) -> AuditCounts:
     """Two histograms, of the groups' sizes and of the rules that predict 1, each with half epsilon.
 
     The first is requested only if the budget allows both.
@@ -184,9 +184,9 @@ def ask_reference(
     def draw_plausible(part: slice, b: int, rng: np.random.Generator) -> Draws:
         members = project_totals(noise.redraw(overall[part], n, half, b, rng), n)
         some = noise.redraw(answers[part], people, half, b, rng)
-        return plausible_rates(project_totals(some, people), members, rng)
+        return draw_rates(project_totals(some, people), members, rng)
 
-    return NoisyCounts(
+    return AuditCounts(
         cells.sum(axis=-2), sizes[..., 0, :], cells, people, (half, half), n.size + people.size,
         sizes[0].size + cells[0].size, _count_invalid([(overall, n), (answers, within)]),
         draw_plausible,

@@ -24,9 +24,9 @@ from fpbench import (
     Subject,
     compose,
 )
-from fpbench.builtin.auditors._pafer_intervals import interval
+from fpbench.builtin.auditors._pafer_intervals import estimate_interval
 from fpbench.builtin.auditors._pafer_queries import (
-    NoisyCounts,
+    AuditCounts,
     Question,
     ask_partition,
     ask_reference,
@@ -203,7 +203,7 @@ class Pafer(Auditor):
         return Question(curator, outcomes, 1 + rules.n_favourable, strata, labels, rules)
 
     def _compute_intervals(
-        self, noisy: NoisyCounts, values: NDArray[np.float64], rng: np.random.Generator
+        self, noisy: AuditCounts, values: NDArray[np.float64], rng: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lower and upper ends (R,) of the intervals; NaN without resamples."""
         low, high = np.full((2, len(values)), np.nan)
@@ -214,13 +214,13 @@ class Pafer(Auditor):
             for start in range(0, len(values), step):
                 part = slice(start, start + step)
                 drawn = noisy.draw_plausible(part, self.resamples, rng)
-                low[part], high[part] = interval(drawn, self.confidence)
+                low[part], high[part] = estimate_interval(drawn, self.confidence)
             # A user's policy may put the estimate outside.
             np.minimum(low, values, out=low)
             np.maximum(high, values, out=high)
         return low, high
 
-    def _collect_measures(self, question: Question, noisy: NoisyCounts) -> MeasureValues:
+    def _collect_measures(self, question: Question, noisy: AuditCounts) -> MeasureValues:
         strata = len(question.labels)
         measured: MeasureValues = {
             "n_queries": noisy.queries,
@@ -237,7 +237,7 @@ class Pafer(Auditor):
         return measured
 
 
-def _tabulate_rules(question: Question, noisy: NoisyCounts) -> DataFrame:
+def _tabulate_rules(question: Question, noisy: AuditCounts) -> DataFrame:
     """Every rule that predicts 1, for each label, with the counts and rates of the first audit."""
     import pandas as pd
 

@@ -36,11 +36,11 @@ _STATUSES = {
 """The meaning of its solve status and the cause of its end."""
 
 
-class EngineError(FpbenchError):
+class CpError(FpbenchError):
     """CP Optimizer is not there, or did not do its work; the message says what mends it."""
 
 
-class Engine(NamedTuple):
+class CpEngine(NamedTuple):
     """An executable of CP Optimizer."""
 
     path: str
@@ -48,31 +48,31 @@ class Engine(NamedTuple):
     """What led to it."""
 
     @classmethod
-    def find(cls) -> Engine:
+    def find(cls) -> CpEngine:
         """The one that was named, or else the one nearest to this Python.
 
         `FPBENCH_CPOPTIMIZER` names it. Otherwise it is looked for among the scripts of this
         Python, which is where the `cplex` wheel puts it and which is not on PATH unless the
         environment is activated; on PATH; and in full installations, newest first.
 
-        Raises EngineError if there is none; says how to install it.
+        Raises CpError if there is none; says how to install it.
         """
         if named := os.environ.get(VARIABLE):
             if path := shutil.which(named):
                 return cls(os.path.abspath(path), VARIABLE)
-            raise EngineError(
+            raise CpError(
                 f"{VARIABLE} names {named!r}, which is not a program: set it to the path of "
                 f"cpoptimizer, or unset it"
             )
         for folder, where in _list_folders():
             if path := shutil.which("cpoptimizer", path=folder):
                 return cls(os.path.abspath(path), where)
-        raise EngineError(f"CP Optimizer is not installed here: {_INSTALL}")
+        raise CpError(f"CP Optimizer is not installed here: {_INSTALL}")
 
     def version(self) -> str:
         """The version that the program reports.
 
-        Raises EngineError if it does not answer as CP Optimizer does.
+        Raises CpError if it does not answer as CP Optimizer does.
         """
         try:
             done = subprocess.run(
@@ -101,7 +101,7 @@ class Engine(NamedTuple):
 
         Returns: the status of the answer, and the answer: docplex's `CpoSolveResult`.
 
-        Raises EngineError if it crashes, cannot be understood, has no licence, or refuses the model
+        Raises CpError if it crashes, cannot be understood, has no licence, or refuses the model
         for its size.
         """
         result, failure = _attempt(self, model, seconds)
@@ -113,21 +113,21 @@ class Engine(NamedTuple):
             raise self.failed(f"ended with {end}")
         return _STATUSES[end], result
 
-    def failed(self, problem: str) -> EngineError:
+    def failed(self, problem: str) -> CpError:
         """The error of a failure, with what mends it."""
         problem = " ".join(problem.split()).rstrip(".")
         name = f"CP Optimizer ({self.path})"
         if "Community Edition" in problem:
-            return EngineError(
+            return CpError(
                 f"the problem is too large for the Community Edition of {name}, which ends at a "
                 f"search space of 2^1000: {_explain_full_edition()}, or use the corrector 'exact'"
             )
         if "licen" in problem.lower():
-            return EngineError(
+            return CpError(
                 f"{name} has no valid licence: {problem}; renew it, or use the Community Edition: "
                 f"{_INSTALL}, with {VARIABLE} unset"
             )
-        return EngineError(
+        return CpError(
             f"{name} failed: {problem}; `fpbench doctor` tries it, `pip install --force-reinstall "
             f"cplex` mends that of the extra `cp`, and {VARIABLE} chooses another"
         )
@@ -158,7 +158,7 @@ def _read_release(name: str) -> tuple[int, int]:
     return (int(digits[1]), int(digits[2] or 0)) if digits else (0, 0)
 
 
-def _attempt(engine: Engine, model: Any, seconds: float) -> tuple[Any, str]:
+def _attempt(engine: CpEngine, model: Any, seconds: float) -> tuple[Any, str]:
     """The result, or what went wrong in words: docplex's exceptions hold on to the process."""
     from docplex.cp.solver.solver import CpoSolver
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import Problem
-from fpbench.builtin.correctors._ip_program import Line, Program
+from fpbench.builtin.correctors._ip_program import IntegerProgram, ProgramRow
 from fpbench.builtin.correctors._ip_rows import simplify
 from fpbench.claims import (
     AnyOf,
@@ -45,7 +45,7 @@ def is_linear(condition: Condition) -> bool:
     return isinstance(condition, Row | Occupied | Proportional)
 
 
-class Model:
+class IntegerModel:
     """A problem as a program, and how its solutions are read.
 
     Known people are not in it, nor are those at whom no constraint looks: they stay as they are.
@@ -76,7 +76,7 @@ class Model:
         self._class = tally.members[self._person].astype(np.intp)
         self._summed = summed[self._person]
         whole = self._summed if counted else np.ones(len(self._person), dtype=bool)
-        self.program = Program(_get_costs(problem)[self._person], whole)
+        self.program = IntegerProgram(_get_costs(problem)[self._person], whole)
         self._forbid_double_moves(k - 1)
         self._changes = self._add_counts() if counted else None
         for condition in tally.conditions:
@@ -117,7 +117,7 @@ class Model:
         columns = np.flatnonzero(self._summed)
         moved = self._find_moved(solution)[columns]
         least = 1.0 - np.count_nonzero(moved)
-        self.program.lines.append(Line(columns, np.where(moved, -1.0, 1.0), least, math.inf))
+        self.program.lines.append(ProgramRow(columns, np.where(moved, -1.0, 1.0), least, math.inf))
 
     def demand(self, condition: Condition) -> None:
         """Add the lines of a condition."""
@@ -135,7 +135,7 @@ class Model:
     def _forbid_double_moves(self, columns: int) -> None:
         for first in range(0, len(self._person) if columns > 1 else 0, columns):
             mine = np.arange(first, first + columns)
-            self.program.lines.append(Line(mine, np.ones(columns), -math.inf, 1.0))
+            self.program.lines.append(ProgramRow(mine, np.ones(columns), -math.inf, 1.0))
 
     def _add_counts(self) -> NDArray[np.intp]:
         """Columns (J, K - 1): how much each count changes; what others gain, the first loses."""
@@ -147,7 +147,7 @@ class Model:
             into, out = (np.flatnonzero(here & (at == k)) for at in (self._target, self._source))
             columns = np.concatenate([into, out, [column]])
             values = np.repeat([1.0, -1.0, -1.0], [len(into), len(out), 1])
-            self.program.lines.append(Line(columns, values, 0.0, 0.0))
+            self.program.lines.append(ProgramRow(columns, values, 0.0, 0.0))
         return changes
 
     def _bound_change(self, j: int, k: int) -> tuple[int, int]:
@@ -217,7 +217,7 @@ class Model:
         if more is not None:
             columns, values = np.append(columns, more[0]), np.append(values, more[1])
         if len(columns):
-            self.program.lines.append(Line(columns, values, low, high))
+            self.program.lines.append(ProgramRow(columns, values, low, high))
         elif not low <= 0.0 <= high:
             self.program.forbid()
 
@@ -236,7 +236,7 @@ class Model:
         low, high = (-math.inf if low <= least else low), (math.inf if high >= most else high)
         if math.isfinite(low) or math.isfinite(high):
             columns = np.flatnonzero(values)
-            self.program.lines.append(Line(columns, values[columns], low, high))
+            self.program.lines.append(ProgramRow(columns, values[columns], low, high))
 
 
 def _get_costs(problem: Problem) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ _HUGE = 1e9
 
 
 @dataclass(frozen=True)
-class Line:
+class ProgramRow:
     """low <= sum of values * columns <= high."""
 
     columns: NDArray[np.intp]
@@ -23,7 +23,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Program:
+class IntegerProgram:
     """Columns between bounds, and lines over them; the cost is minimised."""
 
     costs: NDArray[np.float64]
@@ -32,7 +32,7 @@ class Program:
     """(m,) which of these are declared whole."""
     others: list[tuple[int, int]] = field(default_factory=list)
     """Bounds of the columns after them: whole numbers without a cost."""
-    lines: list[Line] = field(default_factory=list)
+    lines: list[ProgramRow] = field(default_factory=list)
     decisive: float | None = None
     """The greatest cost in a solution, if one is known."""
 
@@ -63,7 +63,7 @@ class Program:
     def add_line(self, terms: Iterable[tuple[int, float]], low: float, high: float) -> None:
         """Add a line of few terms."""
         columns, values = zip(*terms, strict=True)
-        self.lines.append(Line(np.array(columns, dtype=np.intp), np.array(values), low, high))
+        self.lines.append(ProgramRow(np.array(columns, dtype=np.intp), np.array(values), low, high))
 
     def forbid(self) -> None:
         """Make the program infeasible."""

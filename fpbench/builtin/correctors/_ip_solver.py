@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fpbench import FpbenchError, InputError, SolverStatus
 from fpbench.base import suggest_name, tell_extra
-from fpbench.builtin.correctors._ip_program import Line, Program
+from fpbench.builtin.correctors._ip_program import IntegerProgram, ProgramRow
 
 _TOLERANCE = 1e-9
 """Of feasibility and integrality."""
@@ -24,7 +24,7 @@ _FAR = 1e3
 
 
 @dataclass(frozen=True)
-class Answer:
+class SolverAnswer:
     """The result of a solver."""
 
     status: SolverStatus
@@ -88,7 +88,7 @@ def check_solver(name: str) -> str:
     return name
 
 
-def solve(program: Program, name: str, deadline: float) -> Answer:
+def solve(program: IntegerProgram, name: str, deadline: float) -> SolverAnswer:
     """The cheapest solution; on one thread and to no gap, if the solver's options are known here.
 
     `deadline`: on the clock of `time.perf_counter`.
@@ -111,25 +111,25 @@ def solve(program: Program, name: str, deadline: float) -> Answer:
     return answer
 
 
-def _solve(program: Program, name: str, deadline: float) -> Answer:
+def _solve(program: IntegerProgram, name: str, deadline: float) -> SolverAnswer:
     """The solution, with costs in the program's unit."""
     from pyomo.common.log import LoggingIntercept
     from pyomo.common.tee import capture_output
     from pyomo.common.tempfiles import TempfileManager
 
     if time.perf_counter() > deadline:
-        return Answer(SolverStatus.TIMEOUT)
+        return SolverAnswer(SolverStatus.TIMEOUT)
     if not len(program.costs) and not program.others:  # solvers refuse a program without columns
         if all(line.low <= 0 <= line.high for line in program.lines):
-            return Answer(SolverStatus.OPTIMAL, np.zeros(0), 0.0)
-        return Answer(SolverStatus.INFEASIBLE)
+            return SolverAnswer(SolverStatus.OPTIMAL, np.zeros(0), 0.0)
+        return SolverAnswer(SolverStatus.INFEASIBLE)
     model, log = translate(program), io.StringIO()
     # Some solvers write to the file descriptors, whatever their options.
     with LoggingIntercept(log, "pyomo"), TempfileManager, capture_output(log, capture_fd=True):
         try:
             results = _run(_make_solver(name), name, model, deadline)
             if results is None:
-                return Answer(SolverStatus.TIMEOUT)
+                return SolverAnswer(SolverStatus.TIMEOUT)
             return _read_answer(program, model, results, name in _SOLVERS)
         except FpbenchError:
             raise
@@ -180,7 +180,7 @@ def _is_appsi(name: str) -> bool:
     return name in ("highs", "appsi_highs", "appsi_gurobi", "appsi_cplex")
 
 
-def translate(program: Program) -> Any:
+def translate(program: IntegerProgram) -> Any:
     """The program as a pyomo model: linear expressions from lists, nothing taken apart."""
     from pyomo.common.gc_manager import PauseGC
     from pyomo.core.expr.numeric_expr import LinearExpression
@@ -205,7 +205,7 @@ def translate(program: Program) -> Any:
         )
 
     def line(_: Any, number: int) -> tuple[float | None, Any, float | None]:
-        row: Line = program.lines[number]
+        row: ProgramRow = program.lines[number]
         low, high = (b if math.isfinite(b) else None for b in (row.low, row.high))
         return low, total(row.values, row.columns), high
 
@@ -237,20 +237,20 @@ def _run(solver: Any, name: str, model: Any, deadline: float) -> Any:
     return solver.solve(model, load_solutions=False)
 
 
-def _read_answer(program: Program, model: Any, results: Any, known: bool) -> Answer:
+def _read_answer(program: IntegerProgram, model: Any, results: Any, known: bool) -> SolverAnswer:
     """The answer in the results, proven only if the solver stops at no gap."""
     from pyomo.opt import TerminationCondition as Ended
 
     ended = results.solver.termination_condition
     if ended in (Ended.infeasible, Ended.infeasibleOrUnbounded):  # costs are never below 0
-        return Answer(SolverStatus.INFEASIBLE)
+        return SolverAnswer(SolverStatus.INFEASIBLE)
     if ended in (Ended.error, Ended.unbounded, Ended.invalidProblem, Ended.internalSolverError):
         raise FpbenchError(f"the solver gave up: {ended}; {results.solver.message}")
     bound = results.problem.lower_bound  # without one: None, infinite, or pyomo's `undefined`
     finite = isinstance(bound, int | float) and math.isfinite(bound)
     bound = bound * program.unit if finite else None
     if not len(results.solution):
-        return Answer(SolverStatus.TIMEOUT, bound=bound)
+        return SolverAnswer(SolverStatus.TIMEOUT, bound=bound)
     model.solutions.load_from(results)
     columns = [*model.people.values(), *model.others.values()]
     values = np.array([column.value or 0.0 for column in columns])
@@ -262,4 +262,4 @@ def _read_answer(program: Program, model: Any, results: Any, known: bool) -> Ans
     cost = float(program.costs @ values[: len(program.costs)])
     no_gap = known or (bound is not None and cost - bound <= 1e-6 * cost)
     optimal = ended == Ended.optimal and no_gap
-    return Answer(SolverStatus.OPTIMAL if optimal else SolverStatus.FEASIBLE, values, bound)
+    return SolverAnswer(SolverStatus.OPTIMAL if optimal else SolverStatus.FEASIBLE, values, bound)

@@ -9,7 +9,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from fpbench import Correction, Problem, SolverStatus
-from fpbench.builtin.correctors._cp_engine import Engine, EngineError
+from fpbench.builtin.correctors._cp_engine import CpEngine, CpError
 from fpbench.builtin.correctors._cp_model import MoveModel
 from fpbench.claims import COUNT_CONSTRAINTS
 from fpbench.correction import CountedProblem, OptimalCorrector
@@ -45,8 +45,8 @@ class CP(OptimalCorrector):
     def unavailable(cls) -> str | None:
         """Why there is no CP Optimizer here."""
         try:
-            Engine.find()
-        except EngineError as error:
+            CpEngine.find()
+        except CpError as error:
             return str(error)
         return None
 
@@ -54,9 +54,9 @@ class CP(OptimalCorrector):
     def runs_on(cls) -> str:
         """The installed CP Optimizer, or the command that installs it."""
         try:
-            engine = Engine.find()
+            engine = CpEngine.find()
             return f"CP Optimizer {engine.version()}, {engine.path} ({engine.where})"
-        except EngineError as error:
+        except CpError as error:
             return str(error)
 
     def solve(self, problem: Problem) -> Correction:
@@ -71,7 +71,7 @@ class CP(OptimalCorrector):
 
 
 def _solve(counted: CountedProblem, deadline: float) -> Correction:
-    engine = Engine.find()
+    engine = CpEngine.find()
     if counted.known is None:
         return Correction(None, SolverStatus.INFEASIBLE)
     model = MoveModel(counted)

@@ -12,9 +12,9 @@ from pydantic import Field, field_validator
 
 from fpbench import Correction, FpbenchError, InputError, Problem, SolverStatus
 from fpbench.base import tell_extra
-from fpbench.builtin.correctors._ip_model import Model, is_linear
+from fpbench.builtin.correctors._ip_model import IntegerModel, is_linear
 from fpbench.builtin.correctors._ip_rows import exclude_counts
-from fpbench.builtin.correctors._ip_solver import Answer, check_solver, solve
+from fpbench.builtin.correctors._ip_solver import SolverAnswer, check_solver, solve
 from fpbench.correction import CountedProblem, OptimalCorrector
 
 
@@ -89,7 +89,7 @@ class IP(OptimalCorrector):
         counted = CountedProblem(problem)
         if counted.known is None:
             return Correction(None, SolverStatus.INFEASIBLE)
-        model = Model(counted, counted=self.model == "counts")
+        model = IntegerModel(counted, counted=self.model == "counts")
         bound = counted.base
         while True:
             answer = solve(model.program, self.solver, deadline)
@@ -108,7 +108,7 @@ class IP(OptimalCorrector):
 
 
 def _make_correction(
-    settled: CountedProblem, counts: NDArray[np.int64], answer: Answer, bound: float
+    settled: CountedProblem, counts: NDArray[np.int64], answer: SolverAnswer, bound: float
 ) -> Correction:
     """The cheapest correction with the solver's counts: it is the solver's, but for ties."""
     if not settled.holds(counts):

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from fpbench import DataError, DataFile, DataHome
 from fpbench.base import tell_extra
-from fpbench.builtin.datasets._kinds import Code, Codes, Kind, Whole
+from fpbench.builtin.datasets._kinds import Code, Codes, ColumnKind, Whole
 from fpbench.builtin.datasets._reader import Layout, read
 from fpbench.data import Domain
 from fpbench.tabular import LabelledColumns, TabularDataset
@@ -217,7 +217,7 @@ class Survey(TabularDataset):
 
     def _read(self, path: Path) -> DataFrame:
         first = self.year - 4 if self.horizon == "5-Year" else self.year
-        kinds: dict[str, Kind] = {
+        kinds: dict[str, ColumnKind] = {
             "SERIALNO": _OfYears(first, self.year),
             "ST": _OfState(self.state),
         }
@@ -233,7 +233,7 @@ class Survey(TabularDataset):
         return frame
 
 
-def _choose_kind(name: str) -> Kind:
+def _choose_kind(name: str) -> ColumnKind:
     if name in NUMBERS or name == "PWGTP":
         return Whole(optional=True, loose=True)
     return {"SEX": Codes(_SEX), "RAC1P": Codes(_RACE)}.get(name) or Code()

@@ -17,7 +17,7 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re
 """How a number may be written."""
 
 
-class Kind(Protocol):
+class ColumnKind(Protocol):
     """What a column of a file holds."""
 
     @property
@@ -175,7 +175,9 @@ class Day:
         return np.array(values, "datetime64[D]").astype("datetime64[s]")
 
 
-def derive_domain(kinds: Mapping[str, Kind], bounds: Mapping[str, tuple[float, float]]) -> Domain:
+def derive_domain(
+    kinds: Mapping[str, ColumnKind], bounds: Mapping[str, tuple[float, float]]
+) -> Domain:
     """What is publicly known of columns: the names of their codes, and bounds."""
     coded = {
         name: tuple(dict.fromkeys(kind.names.values()))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from fpbench import DataError, DataFile, DataHome
 from fpbench.base import suggest_name
-from fpbench.builtin.datasets._kinds import Kind
+from fpbench.builtin.datasets._kinds import ColumnKind
 from fpbench.data import DatasetFacts
 from fpbench.tabular import LabelledColumns, TabularDataset
 
@@ -25,7 +25,7 @@ class Layout:
 
     what: str
     """What it should be, for messages."""
-    columns: Mapping[str, Kind]
+    columns: Mapping[str, ColumnKind]
     """The columns to read; all of them, in their order, if there is no header."""
     check: str = ""
     """How to find out what is wrong with it, for messages."""
@@ -118,7 +118,7 @@ def read_parts(paths: Sequence[Path | Content], layout: Layout) -> tuple[Any, li
 
 def _parse_column(
     name: str,
-    kind: Kind,
+    kind: ColumnKind,
     texts: list[str],
     origins: list[tuple[Path | Content, list[int]]],
     layout: Layout,

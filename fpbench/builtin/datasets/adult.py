@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from fpbench import DataFile, DataHome
-from fpbench.builtin.datasets._kinds import Kind, Label, Whole, Words
+from fpbench.builtin.datasets._kinds import ColumnKind, Label, Whole, Words
 from fpbench.builtin.datasets._reader import Layout, PublishedDataset, read_parts
 from fpbench.data import DatasetFacts, Domain, Sensitive
 from fpbench.tabular import LabelledColumns, sensitive_field
@@ -19,7 +19,9 @@ _COLUMNS = (
     *("relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week"),
     "native-country",
 )
-_KINDS: dict[str, Kind] = {name: Whole() if name in _NUMBERS else Words() for name in _COLUMNS}
+_KINDS: dict[str, ColumnKind] = {
+    name: Whole() if name in _NUMBERS else Words() for name in _COLUMNS
+}
 _WORDS = {
     "workclass": "Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov "
     "Without-pay Never-worked",

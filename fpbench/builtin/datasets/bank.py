@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from fpbench import DataFile
-from fpbench.builtin.datasets._kinds import Kind, Label, Whole, derive_domain, parse_words
+from fpbench.builtin.datasets._kinds import ColumnKind, Label, Whole, derive_domain, parse_words
 from fpbench.builtin.datasets._reader import Layout, PublishedDataset
 from fpbench.data import Attribute, DatasetFacts, Sensitive
 from fpbench.tabular import sensitive_field
 
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, ColumnKind] = {
     "age": Whole(),
     "job": parse_words(
         "admin. blue-collar entrepreneur housemaid management retired self-employed services "

@@ -14,8 +14,8 @@ from pydantic import Field
 from fpbench import DataError, DataFile, DataHome
 from fpbench.builtin.datasets._kinds import (
     Codes,
+    ColumnKind,
     Day,
-    Kind,
     Label,
     Whole,
     derive_domain,
@@ -33,7 +33,7 @@ _NAMING = ("name", "first", "last", "dob", "c_case_number", "r_case_number", "vr
 """Columns that name people: they are never written to disk."""
 _ROWS, _FILTERED = 7_214, 6_172
 _DAYS = 30
-_FEATURES: dict[str, Kind] = {
+_FEATURES: dict[str, ColumnKind] = {
     "age": Whole(),
     "sex": parse_words("Female Male"),
     "race": Codes({race: race for race in _RACES}),

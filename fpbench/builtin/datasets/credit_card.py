@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from fpbench import DataError, DataFile, DataHome
-from fpbench.builtin.datasets._kinds import Codes, Kind, Label, Whole, derive_domain
+from fpbench.builtin.datasets._kinds import Codes, ColumnKind, Label, Whole, derive_domain
 from fpbench.builtin.datasets._reader import Layout, PublishedDataset
 from fpbench.data import DatasetFacts, Sensitive
 from fpbench.tabular import sensitive_field
@@ -22,7 +22,7 @@ _EDUCATION = {
     "5": "undocumented 5", "6": "undocumented 6", "0": "undocumented 0",
 }  # fmt: skip
 _MONTHS = ("0", "2", "3", "4", "5", "6")  # of PAY; there is no PAY_1
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, ColumnKind] = {
     "LIMIT_BAL": _AMOUNT,
     "SEX": Codes({"1": "male", "2": "female"}),
     "EDUCATION": Codes(_EDUCATION),

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from fpbench import DataFile
-from fpbench.builtin.datasets._kinds import Codes, Kind, Label, Whole, derive_domain
+from fpbench.builtin.datasets._kinds import Codes, ColumnKind, Label, Whole, derive_domain
 from fpbench.builtin.datasets._reader import Layout, PublishedDataset
 from fpbench.data import DatasetFacts, Sensitive
 from fpbench.tabular import sensitive_field
 
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, ColumnKind] = {
     "checking-account": Codes({
         "A11": "below 0 DM", "A12": "0 to 200 DM", "A13": "200 DM or more, or salary",
         "A14": "none",

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from fpbench import DataFile, DataHome
-from fpbench.builtin.datasets._kinds import Codes, Kind, Number, Whole, derive_domain
+from fpbench.builtin.datasets._kinds import Codes, ColumnKind, Number, Whole, derive_domain
 from fpbench.builtin.datasets._reader import Layout, PublishedDataset
 from fpbench.data import DatasetFacts, Sensitive
 from fpbench.tabular import LabelledColumns, sensitive_field
@@ -16,7 +16,7 @@ from fpbench.tabular import LabelledColumns, sensitive_field
 _CUT = 27.576
 """The median of the published file, as a constant, which is public: no recording moves it."""
 _POSITIVE = f"total UPDRS above {_CUT}"
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, ColumnKind] = {
     "age": Whole(),
     "sex": Codes({"0": "male", "1": "female"}),
     **{

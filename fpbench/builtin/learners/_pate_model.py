@@ -72,7 +72,7 @@ def encode_finite(features: DataFrame, learner: str) -> NDArray[np.float32]:
     return matrix
 
 
-class Family(Protocol):
+class ModelFamily(Protocol):
     """Trains many models of one kind at once, and evaluates them."""
 
     def teachers(self, design: Floats, labels: Floats, parts: list[Rows]) -> Any:
@@ -166,7 +166,7 @@ class ConfidenceTest:
 class Student:
     """A trained model of a family."""
 
-    family: Family
+    family: ModelFamily
     scaled: StandardizedFeatures
     parameters: Any
     """Parameters of one model, in the form of several."""

@@ -297,7 +297,7 @@ def invert_repaired(
     return inverse, bad.sum(axis=-1)
 
 
-def fair_weights(
+def find_fair_weights(
     inverse: Floats, slope: Floats, covariances: Floats | None, fairness: float
 ) -> Floats:
     """Weights (R, d) that minimise 1/2 w'Hw + slope'w + (fairness / sqrt 2) ||C w||.

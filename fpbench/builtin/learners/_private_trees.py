@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TreeModel:
+class DomainTree:
     """A tree that takes features of a declared domain."""
 
     domain: Domain
@@ -85,7 +85,7 @@ class RedrawnTrees:
 
 
 @dataclass(frozen=True)
-class PrivateTreeModel(TreeModel):
+class PrivateTreeModel(DomainTree):
     """A private tree, and its counterpart without privacy.
 
     The tree, its predictions, rules and notes are private, by `guarantee`. The baseline, `cells` of
@@ -100,12 +100,12 @@ class PrivateTreeModel(TreeModel):
     labels: Codes
 
     @cached_property
-    def baseline(self) -> TreeModel:
+    def baseline(self) -> DomainTree:
         """The same tree at infinite epsilon."""
         clean = replace(self.candidates, recipe=self.candidates.recipe.without_privacy())
         matrix, unused = encode_declared(self.domain, self.people), np.random.default_rng(0)
         tree = grow_trees(clean, matrix, self.labels, 1, unused).tree(0)
-        return TreeModel(self.domain, tree, self.columns)
+        return DomainTree(self.domain, tree, self.columns)
 
     @cached_property
     def notes(self) -> MeasureValues:
@@ -254,7 +254,7 @@ class TreeLearner(Learner):
         self, models: Sequence[Classifier], people: Sample, rng: np.random.Generator
     ) -> NDArray[np.float64]:
         """What trees say about people, whose features are encoded once."""
-        trees = [model for model in models if isinstance(model, TreeModel)]
+        trees = [model for model in models if isinstance(model, DomainTree)]
         domains = {id(tree.domain): tree.domain for tree in trees}
         if len(trees) < len(models):
             return super().score_many(models, people, rng)

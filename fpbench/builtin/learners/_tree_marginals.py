@@ -112,7 +112,7 @@ def _choose_tree(
 
 
 @dataclass(frozen=True)
-class TreeModel:
+class MarginalTree:
     """A law of records: a root column, and each further column given its parent's."""
 
     order: tuple[int, ...]
@@ -140,7 +140,7 @@ class TreeModel:
         return codes
 
 
-def fit_tree(tables: NoisyTables) -> TreeModel:
+def fit_tree(tables: NoisyTables) -> MarginalTree:
     """The law of a tree nearest to noisy counts, by the likelihood of the noise.
 
     Entropic mirror descent (Private-PGM, algorithm 1, with a step that grows while the loss
@@ -154,7 +154,7 @@ def fit_tree(tables: NoisyTables) -> TreeModel:
     links = [np.zeros(targets[j].shape if j in targets else (0, 0)) for j in range(d)]
     weights = 1 / tables.sigmas[0] ** 2, 1 / tables.sigmas[1] ** 2
 
-    def infer(own: list[Floats], edges: list[Floats]) -> tuple[TreeModel, float]:
+    def infer(own: list[Floats], edges: list[Floats]) -> tuple[MarginalTree, float]:
         model = _infer(order, parents, own, edges)
         misses = sum(
             weights[0] * ((total * share - counts) ** 2).sum()
@@ -214,7 +214,7 @@ def _orient(tables: NoisyTables, parent: int, child: int) -> Floats:
 
 def _infer(
     order: tuple[int, ...], parents: tuple[int, ...], own: list[Floats], edges: list[Floats]
-) -> TreeModel:
+) -> MarginalTree:
     """The law of a tree with these logits of values and of pairs: sums from the leaves up."""
     beliefs = [one.copy() for one in own]
     given: list[Floats] = [np.zeros((0, 0))] * len(own)
@@ -232,4 +232,4 @@ def _infer(
             shares[column] = scaled / scaled.sum()
         else:
             shares[column] = shares[parents[column]] @ given[column]
-    return TreeModel(order, parents, tuple(shares), tuple(given))
+    return MarginalTree(order, parents, tuple(shares), tuple(given))

@@ -91,7 +91,7 @@ class ExponentiatedGradient(SklearnLearner):
             try:
                 fitted = self._reduce(base, matrix, sample, tolerance)
             except (TypeError, RuntimeError) as error:
-                if not _linear_program_failed(error):
+                if not _is_known_failure(error):
                     raise
                 failure = error
                 continue
@@ -162,7 +162,7 @@ def _list_tolerances(first: float) -> list[float]:
     return [first, *(tolerance for tolerance in larger[1:] if tolerance > first)]
 
 
-def _linear_program_failed(error: Exception) -> bool:
+def _is_known_failure(error: Exception) -> bool:
     """Whether this is fairlearn's known failure, not one of the base model or the data.
 
     `_Lagrangian.solve_linprog` ignores the solver's status: its `result.x[:-1]` is a

@@ -12,9 +12,9 @@ from pydantic import Field, field_validator, model_validator
 from fpbench import LEAST_EPSILON, Guarantee, InputError, Learner, Measure, MeasureValues, Sample
 from fpbench.builtin.learners._pate_model import (
     ConfidenceTest,
-    Family,
     LogisticFamily,
     MLPFamily,
+    ModelFamily,
     PateModel,
     Rows,
     StandardizedFeatures,
@@ -283,7 +283,7 @@ class Pate(Learner):
         order = rng.permutation(n)
         return np.sort(order[: self.public]), np.sort(order[self.public :])
 
-    def _make_family(self, model: Model, penalty: float, rng: np.random.Generator) -> Family:
+    def _make_family(self, model: Model, penalty: float, rng: np.random.Generator) -> ModelFamily:
         if model == "logistic":
             return LogisticFamily(penalty)
         training = MLPTraining(self.hidden, penalty, self.epochs, self.batch, self.rate)

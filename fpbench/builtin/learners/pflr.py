@@ -29,7 +29,7 @@ from fpbench.builtin.learners._pflr_objective import (
     PeopleSums,
     Repair,
     Variant,
-    fair_weights,
+    find_fair_weights,
     group_covariances,
     invert_repaired,
     release_sums,
@@ -280,7 +280,7 @@ class Pflr(Learner):
                 drawn.curvature, self.penalty, budget.scale, self.repair
             )
             c = None if drawn.groups is None else group_covariances(drawn.groups)
-            weights.append(fair_weights(inverse, drawn.slope, c, self.fairness))
+            weights.append(find_fair_weights(inverse, drawn.slope, c, self.fairness))
             changed.append(repairs)
         return np.concatenate(weights), np.concatenate(changed)
 

@@ -14,7 +14,9 @@ _GREATEST = 2.0**47
 far above it NumPy's geometric numbers saturate at 2^63 - 1, where their difference is 0."""
 
 
-def discrete_laplace(scale: Floats, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+def simulate_discrete_laplace(
+    scale: Floats, shape: tuple[int, ...], rng: np.random.Generator
+) -> Floats:
     """Integers z with probability proportional to exp(-|z| / scale), of the broadcast shape.
 
     Raises InputError if a scale is too great to be simulated.
@@ -31,7 +33,9 @@ def discrete_laplace(scale: Floats, shape: tuple[int, ...], rng: np.random.Gener
     return noise
 
 
-def discrete_gaussian(variance: Floats, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+def simulate_discrete_gaussian(
+    variance: Floats, shape: tuple[int, ...], rng: np.random.Generator
+) -> Floats:
     """Integers z with probability proportional to exp(-z^2 / (2 variance)).
 
     Rejection from discrete Laplace noise, vectorised: Canonne, Kamath & Steinke, NeurIPS 2020,
@@ -42,7 +46,7 @@ def discrete_gaussian(variance: Floats, shape: tuple[int, ...], rng: np.random.G
     noise = np.empty(v.size)
     rejected = np.arange(v.size)
     while rejected.size:
-        z = discrete_laplace(t[rejected], rejected.shape, rng)
+        z = simulate_discrete_laplace(t[rejected], rejected.shape, rng)
         away = np.abs(z) - v[rejected] / t[rejected]
         accepted = rng.random(rejected.size) < np.exp(-(away**2) / (2 * v[rejected]))
         noise[rejected[accepted]] = z[accepted]
@@ -50,7 +54,9 @@ def discrete_gaussian(variance: Floats, shape: tuple[int, ...], rng: np.random.G
     return noise.reshape(shape)
 
 
-def laplace_within(center: Floats, upper: Floats, rate: Floats, rng: np.random.Generator) -> Floats:
+def simulate_laplace_within(
+    center: Floats, upper: Floats, rate: Floats, rng: np.random.Generator
+) -> Floats:
     """Integers r in 0..upper with probability proportional to exp(-rate |r - center|).
 
     All arguments have one shape. The side (below, at or above the center) is drawn first, then the
@@ -75,7 +81,7 @@ def laplace_within(center: Floats, upper: Floats, rate: Floats, rng: np.random.G
     return r
 
 
-def weighted_within(
+def simulate_weighted_within(
     center: int, upper: int, weights: Floats, draws: int, rng: np.random.Generator
 ) -> Floats:
     """Integers r in 0..upper with probability proportional to weights[|r - center|]."""

@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from fpbench import Guarantee, Mechanism, Neighbours, Sensitivity
-from fpbench.builtin.mechanisms._exact import discrete_gaussian as exact
+from fpbench.builtin.mechanisms._exact import draw_discrete_gaussian as exact
 from fpbench.builtin.mechanisms._noise import (
     add_exact_noise,
     calibrate,
     check_epsilons,
     check_integers,
 )
-from fpbench.builtin.mechanisms._simulated import discrete_gaussian as simulated
+from fpbench.builtin.mechanisms._simulated import simulate_discrete_gaussian as simulated
 from fpbench.privacy import epsilon_to_rho
 
 

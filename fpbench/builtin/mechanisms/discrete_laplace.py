@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fpbench import Mechanism, Sensitivity
 from fpbench.base import to_fraction
-from fpbench.builtin.mechanisms._exact import discrete_laplace as exact
+from fpbench.builtin.mechanisms._exact import draw_discrete_laplace as exact
 from fpbench.builtin.mechanisms._noise import add_exact_noise, check_epsilons, check_integers
-from fpbench.builtin.mechanisms._simulated import discrete_laplace as simulated
+from fpbench.builtin.mechanisms._simulated import simulate_discrete_laplace as simulated
 
 
 class DiscreteLaplace(Mechanism):

@@ -12,9 +12,9 @@ from pydantic import Field, model_validator
 
 from fpbench import Guarantee, InputError, Mechanism, Neighbours, Sensitivity
 from fpbench.base import to_fraction
-from fpbench.builtin.mechanisms._exact import laplace_within as exact
+from fpbench.builtin.mechanisms._exact import draw_laplace_within as exact
 from fpbench.builtin.mechanisms._noise import check_epsilons, check_integers
-from fpbench.builtin.mechanisms._simulated import laplace_within, weighted_within
+from fpbench.builtin.mechanisms._simulated import simulate_laplace_within, simulate_weighted_within
 
 Floats = NDArray[np.float64]
 Utility = Literal["absolute", "squared", "root", "indicator"]
@@ -99,7 +99,7 @@ class Exponential(Mechanism):
         bound = top.astype(np.float64)
         rate = e / (2 * sensitivity.l1 * change(np.maximum(bound, 1.0)))
         if self.utility == "absolute":
-            return laplace_within(q.astype(np.float64), bound, rate, rng)
+            return simulate_laplace_within(q.astype(np.float64), bound, rate, rng)
         return _choose_by_weights(q, top, rate, loss, rng)
 
     def find_noise_law(
@@ -144,5 +144,5 @@ def _choose_by_weights(
         if rows.size:
             center, most, row_rate = (column[rows[0]] for column in columns)
             weights = np.exp(-row_rate * loss(np.arange(max(center, most - center) + 1.0)))
-            chosen[rows] = weighted_within(int(center), int(most), weights, rows.size, rng)
+            chosen[rows] = simulate_weighted_within(int(center), int(most), weights, rows.size, rng)
     return chosen.reshape(q.shape)

@@ -18,7 +18,7 @@ def show_assessment(assessment: Assessment) -> None:
     """Show the verdict, and the findings that it rests on."""
     from rich.text import Text
 
-    out = console.terminal()
+    out = console.choose_terminal()
     text = Text(assessment.to_text(min(out.width, _WIDEST)))
     # The first sentence may take several lines.
     text.stylize("bold green" if assessment.passes else "bold red", 0, _end_of_verdict(text.plain))
@@ -34,7 +34,7 @@ class AttackProgress(AbstractContextManager["AttackProgress"]):
     """A line on a terminal that says which change is being tried."""
 
     def __init__(self) -> None:
-        terminal = console.terminal(stderr=True)
+        terminal = console.choose_terminal(stderr=True)
         visible = terminal.is_terminal and not (console.MODE.quiet or console.MODE.plain)
         self._status = terminal.status("reading, and attacking the report") if visible else None
 

@@ -24,12 +24,12 @@ def show_catalog(catalog: Catalog, *, long: bool) -> None:
 
 def show_kind(catalog: Catalog, kind: str, *, long: bool = False) -> None:
     """Show the components of a kind, one a line, cut at the terminal's width unless `long`."""
-    console.heading(f"{kind}  ({KINDS[kind].summary})")
+    console.show_heading(f"{kind}  ({KINDS[kind].summary})")
     entries = catalog.of_kind(kind)
     if long:
-        console.listing((e.name, str(e.source), _describe_state(catalog, e)) for e in entries)
+        console.show_listing((e.name, str(e.source), _describe_state(catalog, e)) for e in entries)
         return
-    console.listing([(e.name, _summarise(catalog, e)) for e in entries], cut=True)
+    console.show_listing([(e.name, _summarise(catalog, e)) for e in entries], cut=True)
 
 
 def _summarise(catalog: Catalog, entry: Entry) -> str:
@@ -46,13 +46,13 @@ def _summarise(catalog: Catalog, entry: Entry) -> str:
 def show_broken(catalog: Catalog, *, trace: bool) -> None:
     """Show plugins that could not be registered, or were left out."""
     for source in catalog.left_out:
-        console.listing([(f"left out: {source} (--no-third-party)",)], indent=0)
+        console.show_listing([(f"left out: {source} (--no-third-party)",)], indent=0)
     for broken in catalog.broken:
-        console.listing([(f"broken: {broken.plugin} of {broken.source}: {broken.reason}",)], 0)
+        console.show_listing([(f"broken: {broken.plugin} of {broken.source}: {broken.reason}",)], 0)
         if trace:
-            console.listing(((line,) for line in broken.trace.splitlines()), indent=4)
+            console.show_listing(((line,) for line in broken.trace.splitlines()), indent=4)
     if catalog.broken and not trace:
-        console.listing([("--trace shows the tracebacks",)], indent=0)
+        console.show_listing([("--trace shows the tracebacks",)], indent=0)
 
 
 def _describe_state(catalog: Catalog, entry: Entry) -> str:
@@ -98,28 +98,28 @@ def show_component(catalog: Catalog, kind: str, name: str, *, long: bool = False
     cls = catalog.component(kind, name)
     doc = inspect.getdoc(cls) or ""
     first, _, rest = doc.partition("\n")
-    console.heading(f"{kind} {name}  ({catalog.entry(kind, name).source})")
-    console.listing([(line,) for line in (cls.summary, first) if line])
-    console.heading("parameters")
+    console.show_heading(f"{kind} {name}  ({catalog.entry(kind, name).source})")
+    console.show_listing([(line,) for line in (cls.summary, first) if line])
+    console.show_heading("parameters")
     schema = cls.model_json_schema()
     rows = [_describe_parameter(n, p, n in schema.get("required", ())) for n, p in
             schema.get("properties", {}).items()]  # fmt: skip
-    console.listing(rows or [("none",)])
+    console.show_listing(rows or [("none",)])
     if cls.reference:
-        console.heading("reference")
-        console.listing([(cls.reference,)])
+        console.show_heading("reference")
+        console.show_listing([(cls.reference,)])
     if missing := cls.unavailable():
-        console.heading("unavailable here")
-        console.listing([(missing,)])
+        console.show_heading("unavailable here")
+        console.show_listing([(missing,)])
     for what, words in _list_demands(cls):
-        console.heading(what)
-        console.listing([(words,)])
+        console.show_heading(what)
+        console.show_listing([(words,)])
     show_about(cls)
     if long:
-        console.heading("details")
-        console.listing([(line,) for line in rest.strip("\n").splitlines()])
+        console.show_heading("details")
+        console.show_listing([(line,) for line in rest.strip("\n").splitlines()])
     elif rest.strip():
-        console.heading(f"`fpbench describe {kind} {name} --long` says how it works")
+        console.show_heading(f"`fpbench describe {kind} {name} --long` says how it works")
 
 
 def _list_demands(cls: type[Component]) -> Iterator[tuple[str, str]]:
@@ -175,23 +175,23 @@ def show_health(catalog: Catalog) -> None:
     from fpbench.store.environment import list_extras, warn_of_namesake
 
     if warning := warn_of_namesake():
-        console.heading("installation")
-        console.listing([(warning,)])
-    console.heading("components")
+        console.show_heading("installation")
+        console.show_listing([(warning,)])
+    console.show_heading("components")
     states = [(e.kind, e.name, _describe_state(catalog, e)) for e in catalog]
     wrong = [row for row in states if row[2].startswith(("broken", "unavailable"))]
-    console.listing([(f"{len(states) - len(wrong)} of {len(states)} can be used",)])
+    console.show_listing([(f"{len(states) - len(wrong)} of {len(states)} can be used",)])
     if wrong:
-        console.listing(wrong)
+        console.show_listing(wrong)
     show_broken(catalog, trace=False)
-    console.heading("engines")
-    console.listing(ENGINES.items())
+    console.show_heading("engines")
+    console.show_listing(ENGINES.items())
     if programs := [
         (e.kind, e.name, program) for e in catalog if (program := _find_program(catalog, e))
     ]:
-        console.heading("programs")
-        console.listing(programs)
-    console.heading("extras")
-    console.listing(list_extras())
-    console.heading("data")
+        console.show_heading("programs")
+        console.show_listing(programs)
+    console.show_heading("extras")
+    console.show_listing(list_extras())
+    console.show_heading("data")
     show_missing_data(catalog)

@@ -48,7 +48,7 @@ MODE = Mode()
 COLOURS = {Status.DONE: "green", Status.FAILED: "red", Status.SKIPPED: "yellow"}
 
 
-def error(message: str) -> None:
+def show_error(message: str) -> None:
     """One error, on standard error."""
     if len(message) > _LONG:
         message = f"{message[: _LONG // 2]} [...] {message[-_LONG // 2 :]}"
@@ -69,7 +69,7 @@ def _show_panel(message: str) -> None:
     for fix in fixes:
         text.append(f"\n→ {fix}", style="bold")
     frame = Panel(text, title="error", title_align="left", border_style="red", expand=False)
-    terminal(stderr=True).print(frame)
+    choose_terminal(stderr=True).print(frame)
 
 
 def _show_word(word: str, colour: str) -> None:
@@ -81,7 +81,7 @@ def _show_word(word: str, colour: str) -> None:
     typer.secho(word, fg=fg, bold=colour == "red", err=True, nl=False)
 
 
-def stopping() -> None:
+def show_stopping() -> None:
     """Confirm the first Ctrl-C. Unbuffered, as a signal handler must not use buffers."""
     os.write(2, b"finishing what runs; Ctrl-C once more to stop now\n")
 
@@ -98,7 +98,7 @@ def show_text(text: str) -> None:
     typer.echo(escape_unprintable(text, but="\n") if sys.stdout.isatty() else text)
 
 
-def heading(text: str) -> None:
+def show_heading(text: str) -> None:
     """A heading of a listing."""
     if MODE.plain:
         typer.echo(escape_unprintable(text))
@@ -106,7 +106,7 @@ def heading(text: str) -> None:
         typer.secho(escape_unprintable(text), bold=True)
 
 
-def listing(rows: Iterable[Sequence[str]], indent: int = 2, *, cut: bool = False) -> None:
+def show_listing(rows: Iterable[Sequence[str]], indent: int = 2, *, cut: bool = False) -> None:
     """Rows in aligned columns; the last has any length, or is cut at the terminal's width."""
     rows = [[escape_unprintable(str(value)) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
@@ -121,7 +121,7 @@ def listing(rows: Iterable[Sequence[str]], indent: int = 2, *, cut: bool = False
         )
 
 
-def terminal(*, stderr: bool = False) -> Console:
+def choose_terminal(*, stderr: bool = False) -> Console:
     """A console for tables: as wide as the terminal, or else as the tables need."""
     from rich.console import Console
 
@@ -153,7 +153,7 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
         from rich.progress import TimeRemainingColumn as Remaining
 
-        console = terminal(stderr=True)
+        console = choose_terminal(stderr=True)
         self._progress: Progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),

@@ -12,7 +12,7 @@ from fpbench.components.attack_kinds import Component, Dataset
 from fpbench.components.catalog import Catalog
 from fpbench.components.spec import specify
 from fpbench.data.attributes import describe_attribute
-from fpbench.data.data_files import DataHome, sha256
+from fpbench.data.data_files import DataHome, compute_sha256
 
 _UNKNOWN = ("-", "-")
 _OF_MATRICES = ("use", "label")
@@ -30,9 +30,11 @@ def show_missing_data(catalog: Catalog) -> None:
         absent = [place for place in _find_places(catalog, cls, home) if " missing: " in place]
         missing += [(entry.name, place) for place in absent]
         here += not absent
-    console.listing([(f"{here} data sets can be used; `fpbench data list` says where they are",)])
+    console.show_listing(
+        [(f"{here} data sets can be used; `fpbench data list` says where they are",)]
+    )
     if missing:
-        console.listing(missing)
+        console.show_listing(missing)
 
 
 def show_data(catalog: Catalog) -> None:
@@ -51,7 +53,7 @@ def show_data(catalog: Catalog) -> None:
             known = (f"{about.rows:,} x {about.features}", f"{100 * about.label_rate:.1f} %")
         for number, place in enumerate(_find_places(catalog, cls, home)):
             rows.append((entry.name, *(known if number == 0 else ("", "")), place))
-    console.listing(rows)
+    console.show_listing(rows)
 
 
 def _find_places(catalog: Catalog, cls: type[Component], home: DataHome) -> list[str]:
@@ -73,7 +75,7 @@ def _find_places(catalog: Catalog, cls: type[Component], home: DataHome) -> list
     return places
 
 
-def parsed(settings: Iterable[str]) -> dict[str, Any]:
+def parse_parameters(settings: Iterable[str]) -> dict[str, Any]:
     """Parameters from `KEY=VALUE`: a value as in a matrix; a bare word is a string.
 
     Raises InputError if there is no key, or it is not a parameter.
@@ -99,7 +101,7 @@ def fetch(catalog: Catalog, names: list[str], parameters: dict[str, Any]) -> Non
     for dataset in [_make_dataset(catalog, name, parameters) for name in names]:
         places = dataset.fetch(home)
         rows = [(place.name, str(place)) for place in places]
-        console.listing(rows or [(dataset.name, "needs no files")])
+        console.show_listing(rows or [(dataset.name, "needs no files")])
 
 
 def verify(catalog: Catalog, names: list[str]) -> bool:
@@ -114,13 +116,13 @@ def verify(catalog: Catalog, names: list[str]) -> bool:
             path = home.find(file)
             if not file.sha256:
                 verdict = f"no checksum of an original is known: {path}"
-            elif (actual := sha256(path)) == file.sha256:
+            elif (actual := compute_sha256(path)) == file.sha256:
                 verdict = "as published"
             else:
                 sums = f"its sha256 is {actual}, that of the original {file.sha256}"
                 verdict, good = f"DIFFERS from the known original: {path}; {sums}", False
             rows.append((dataset.name, file.name, verdict))
-    console.listing(rows or [("these datasets need no files",)])
+    console.show_listing(rows or [("these datasets need no files",)])
     return good
 
 
@@ -129,8 +131,8 @@ def show_about(cls: type[Component]) -> None:
     if not issubclass(cls, Dataset):
         return
     if (about := cls.about) is not None:
-        console.heading("with its default parameters")
-        console.listing([
+        console.show_heading("with its default parameters")
+        console.show_listing([
             ("rows", f"{about.rows:,}"),
             ("features", str(about.features)),
             ("label 1", f"{about.label} ({100 * about.label_rate:.1f} %)"),
@@ -141,8 +143,8 @@ def show_about(cls: type[Component]) -> None:
         ])  # fmt: skip
     field = cls.model_fields.get("sensitive")
     if field is not None and isinstance(field.default, tuple):
-        console.heading("sensitive by default")
-        console.listing([(describe_attribute(item),) for item in field.default])
+        console.show_heading("sensitive by default")
+        console.show_listing([(describe_attribute(item),) for item in field.default])
 
 
 def _list_required(cls: type[Component]) -> list[str]:

@@ -10,12 +10,12 @@ from fpbench.base.sheet import Column, Sheet
 from fpbench.cli.screen import console
 from fpbench.cli.screen.sheets import show_sheet
 from fpbench.cli.screen.sparklines import list_curves
-from fpbench.results.leaderboard import sheet
-from fpbench.results.other_sheets import grid_sheet
+from fpbench.results.leaderboard import make_sheet
+from fpbench.results.other_sheets import make_grid_sheet
 from fpbench.results.verdicts.standings import Standing
-from fpbench.results.verdicts.verdict_sheets import list_verdict_sheets, standings_sheet
-from fpbench.results.verdicts.verdicts import Outcome
-from fpbench.results.waterfall import waterfall_sheet
+from fpbench.results.verdicts.verdict_sheets import list_verdict_sheets, make_standings_sheet
+from fpbench.results.verdicts.verdicts import ExpectationOutcome
+from fpbench.results.waterfall import make_waterfall_sheet
 
 if TYPE_CHECKING:
     from fpbench.api.reproduce import Reproduction
@@ -26,8 +26,9 @@ MOST = 100
 _MOST_CURVES = 12
 """Sweeps that are drawn below a leaderboard."""
 _JUDGEMENT_COLOURS: dict[str, str] = {
-    Outcome.MATCHED: "green", Outcome.DEVIATES: "red", Outcome.UNDECIDED: "yellow",
-    Outcome.NOT_RUN: "dim", Standing.HOLDS: "green", Standing.CONDITIONS: "yellow",
+    ExpectationOutcome.MATCHED: "green", ExpectationOutcome.DEVIATES: "red",
+    ExpectationOutcome.UNDECIDED: "yellow", ExpectationOutcome.NOT_RUN: "dim",
+    Standing.HOLDS: "green", Standing.CONDITIONS: "yellow",
     Standing.RARELY: "red", Standing.FAILS: "red",
 }  # fmt: skip
 
@@ -43,12 +44,12 @@ def show_leaderboards(
     title, cut = None, False
     for board in boards:
         if title is not None:
-            console.terminal().print()
+            console.choose_terminal().print()
         untitled = replace(board, title="") if board.title == title else board
         show_leaderboard(untitled, measures, most or MOST)
         title, cut = board.title, cut or len(board.lines) > (most or MOST)
     if cut and most is None:
-        console.terminal().print(SHOW_ALL, style="dim", soft_wrap=True)
+        console.choose_terminal().print(SHOW_ALL, style="dim", soft_wrap=True)
 
 
 SHOW_CHECKS = "`fpbench reproduce --long` and `fpbench report` show each check"
@@ -65,23 +66,25 @@ def show_leaderboard(
     `measures`: the measures to show, without the waterfall; none for the default ones. `most`:
     number of lines to show; None for all.
     """
-    table = sheet(board, measures, most)
+    table = make_sheet(board, measures, most)
     if board.waterfall is not None and not measures and not console.MODE.plain:
         show_sheet(Sheet(table.title, "", (), (), opening=table.opening))
-        show_sheet(waterfall_sheet(board.waterfall))
-        console.terminal().print()
+        show_sheet(make_waterfall_sheet(board.waterfall))
+        console.choose_terminal().print()
         table = replace(table, title="", opening=())
     show_sheet(table)
-    grid = grid_sheet(board) if board.view == "mechanisms" else None
+    grid = make_grid_sheet(board) if board.view == "mechanisms" else None
     if grid is not None:
         show_sheet(grid)
     # With only a few lines asked for, curves of the others are left out.
-    curves = curve_sheet(board) if most is None or most >= min(len(board.lines), MOST) else None
+    curves = (
+        make_curve_sheet(board) if most is None or most >= min(len(board.lines), MOST) else None
+    )
     if curves is not None and not console.MODE.plain:
         show_sheet(curves)
 
 
-def curve_sheet(board: Leaderboard) -> Sheet | None:
+def make_curve_sheet(board: Leaderboard) -> Sheet | None:
     """A table of the ranking measure along each sweep; None if nothing is swept."""
     curves, write = list_curves(board), board.glossary[board.rank_by].write
     rows = []
@@ -107,9 +110,9 @@ def show_reproduction(reproduction: Reproduction, *, long: bool = False) -> None
     `reproduction`: the run and the verdicts on it. `long`: whether to show the checks of each
     statement one by one, too.
     """
-    out = console.terminal()
+    out = console.choose_terminal()
     verdicts, on_strongest = reproduction.verdicts, reproduction.verdicts_on_strongest
-    standings = standings_sheet(verdicts, reproduction.title, reproduction.sentences)
+    standings = make_standings_sheet(verdicts, reproduction.title, reproduction.sentences)
     show_sheet(standings, _JUDGEMENT_COLOURS)
     sheets = [*(list_verdict_sheets(verdicts) if long else ()), *reproduction.tables]
     sheets += reproduction.tables_of_strongest

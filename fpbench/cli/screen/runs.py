@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fpbench.base.sheet import Line, Paged, make_table
+from fpbench.base.sheet import Paged, Separator, make_table
 from fpbench.base.text import count_noun
 from fpbench.cli.screen import console
 from fpbench.cli.screen.sheets import show_line, show_sheet
@@ -32,7 +32,9 @@ def show_plan(plan: RunPlan) -> None:
     for remark in plan.remarks:
         show_line(f"note: {remark}")
     if plan.seconds is not None:
-        show_line(f"about {duration(plan.seconds)} of work left, from the times of earlier steps")
+        show_line(
+            f"about {format_duration(plan.seconds)} of work left, from the times of earlier steps"
+        )
     elif plan.runnable > len(plan.done):
         show_line("time: unknown on a first run")
 
@@ -43,7 +45,7 @@ def show_skipped(skipped: Mapping[str, int]) -> None:
         show_line(f"skipped {count}: {reason}", console.COLOURS[Status.SKIPPED])
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A duration in words: 40 s, 3 min, 2.5 h."""
     if seconds < 60:
         return f"{seconds:.0f} s"
@@ -90,7 +92,7 @@ def warn_unshown(unshown: Mapping[Path, tuple[int, ...]]) -> None:
 def show_page(page: Paged) -> None:
     """Show the differences between two runs, or the results of running cells again."""
     for part in page.page():
-        if isinstance(part, Line):
+        if isinstance(part, Separator):
             show_line(part.text, part.colour)
         else:
             show_sheet(part)

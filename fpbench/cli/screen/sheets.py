@@ -24,7 +24,7 @@ def show_sheet(sheet: Sheet, colours: Mapping[str, str] = MappingProxyType({})) 
     from rich.markup import escape
     from rich.table import Table
 
-    out, plain = console.terminal(), console.MODE.plain
+    out, plain = console.choose_terminal(), console.MODE.plain
     sheet, sections = sheet.divide()
     sheet, widths = sheet.fit(out.width)
     if sheet.title:
@@ -68,7 +68,7 @@ def show_sheet(sheet: Sheet, colours: Mapping[str, str] = MappingProxyType({})) 
 
 def show_line(text: str, colour: str | None = None) -> None:
     """Print a line: folded between words on a terminal, elsewhere unbroken."""
-    out = console.terminal()
+    out = console.choose_terminal()
     out.print(text, style=colour, markup=False, soft_wrap=not out.is_terminal)
 
 

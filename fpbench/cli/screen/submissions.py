@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING
 
 from fpbench.cli.screen import console
 from fpbench.cli.screen.sheets import show_line
-from fpbench.testing.submissions.checking import Outcome
+from fpbench.testing.submissions.checking import CheckOutcome
 
 if TYPE_CHECKING:
     from fpbench.report.site.building import Site
     from fpbench.testing.submissions.checking import Checkup
 
-_COLOURS = {Outcome.NOTED: "yellow", Outcome.FAILED: "red", Outcome.SKIPPED: "yellow"}
+_COLOURS = {
+    CheckOutcome.NOTED: "yellow",
+    CheckOutcome.FAILED: "red",
+    CheckOutcome.SKIPPED: "yellow",
+}
 
 
 def show_checkup(checkup: Checkup) -> None:

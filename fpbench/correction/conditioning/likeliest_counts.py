@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fpbench.claims.conditions import Gap, RatesWithin
 from fpbench.claims.counts import Condition, Part
-from fpbench.correction.conditioning.tilted_people import Moments, TiltedPeople
+from fpbench.correction.conditioning.tilted_people import TiltedPeople, TiltMoments
 
 _Floats: TypeAlias = NDArray[np.float64]
 LinearRow: TypeAlias = tuple[_Floats, float]
@@ -35,7 +35,7 @@ class Likeliest:
     """A tilt under which expected totals satisfy conditions, or nearly."""
 
     tilt: _Floats
-    moments: Moments
+    moments: TiltMoments
     satisfied: bool
     """Whether the steps converged."""
 
@@ -84,7 +84,7 @@ def _flatten(coefficients: Sequence[Sequence[int]], most: float, people: TiltedP
     return flat, float(most)
 
 
-def _project(tilt: _Floats, moments: Moments, rows: Sequence[LinearRow]) -> _Floats | None:
+def _project(tilt: _Floats, moments: TiltMoments, rows: Sequence[LinearRow]) -> _Floats | None:
     """The tilt of the nearest totals that satisfy rows, if totals were normal."""
     from scipy.optimize import nnls
 
@@ -141,14 +141,14 @@ def _compare(
     table = flat[: people.classes * people.groups].reshape(people.classes, people.groups)
     value = -tolerance if not condition.ratio else 0.0
     for group, sign in ((high, 1 - tolerance if condition.ratio else 1.0), (low, -1.0)):
-        rate, slopes = _rate(condition.part, counts, group)
+        rate, slopes = _compute_rate(condition.part, counts, group)
         value += sign * rate
         for j, slope in slopes.items():
             table[j, group] += sign * slope
     return flat, value
 
 
-def _rate(part: Part, counts: _Floats, group: int) -> tuple[float, dict[int, float]]:
+def _compute_rate(part: Part, counts: _Floats, group: int) -> tuple[float, dict[int, float]]:
     positives = float(counts[list(part.positive), group].sum())
     members = max(positives + float(counts[list(part.negative), group].sum()), 1e-9)
     rate = positives / members

@@ -106,7 +106,7 @@ class _Found:
         return float(share * (own + (1 - share) * self.sampled.log_error * moved))
 
 
-def _share(found: Sequence[_Found]) -> tuple[float, _Floats]:
+def _compute_shares(found: Sequence[_Found]) -> tuple[float, _Floats]:
     """Log-probability of the claim, and the pieces' shares of its probability."""
     logs = np.array([one.sampled.log_probability for one in found])
     log_claim = float(np.logaddexp.reduce(logs))
@@ -115,10 +115,10 @@ def _share(found: Sequence[_Found]) -> tuple[float, _Floats]:
 
 def _draw_enough(found: list[_Found], people: TiltedPeople) -> list[_Found]:
     """Draw more tables of the pieces whose errors matter, until these are small."""
-    shares = _share(found)[1]
+    shares = _compute_shares(found)[1]
     found = [one for one, share in zip(found, shares, strict=True) if share > _RARE]
     for _ in range(_MOST_DRAWS):
-        shares = _share(found)[1]
+        shares = _compute_shares(found)[1]
         errors = [one.errors(share, people) for one, share in zip(found, shares, strict=True)]
         if sum(errors) <= _SMALL * people.groups:
             break
@@ -213,7 +213,7 @@ def _list_rows(bounds: Sequence[tuple[float, float]], people: TiltedPeople) -> l
 
 def _mix(beliefs: _Floats, people: TiltedPeople, found: Sequence[_Found]) -> Conditioned:
     """The tilted beliefs of every piece, by its share of the claim's probability."""
-    log_claim, shares = _share(found)
+    log_claim, shares = _compute_shares(found)
     posterior = beliefs.copy()
     for rows in people.rows:
         posterior[rows] = 0.0

@@ -32,7 +32,7 @@ class WeightedSum:
 
 
 @dataclass(frozen=True)
-class Moments:
+class TiltMoments:
     """Moments of the totals under a tilt: J K counts, class after class, and then L sums."""
 
     mean: _Floats
@@ -78,7 +78,7 @@ class TiltedPeople:
         """(n_j, K) tilted beliefs of every class."""
         return [self._tilt_class(j, tilt)[0] for j in range(self.classes)]
 
-    def moments(self, tilt: _Floats) -> Moments:
+    def moments(self, tilt: _Floats) -> TiltMoments:
         """Moments under a tilt (J K + L,)."""
         size, k = self.totals, self.groups
         mean, covariance, third = np.zeros(size), np.zeros((size, size)), np.zeros(size)
@@ -93,7 +93,7 @@ class TiltedPeople:
             self._add_sums(j, q, mean, covariance)
         variance = np.diag(covariance)
         skew = np.divide(third, variance, where=variance > 1e-12, out=np.zeros(size))
-        return Moments(mean, covariance, skew, log_scale)
+        return TiltMoments(mean, covariance, skew, log_scale)
 
     def _add_sums(self, j: int, q: _Floats, mean: _Floats, covariance: _Floats) -> None:
         first, k = self.classes * self.groups, self.groups

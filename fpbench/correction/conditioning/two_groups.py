@@ -99,9 +99,9 @@ def _find_events(prior: _Floats, positive: _Mask, sizes: Sequence[Interval]) -> 
     intervals = [interval(np.arange(np.count_nonzero(positive) + 1)) for interval in sizes]
     nobody, everybody = -np.logaddexp(0, prior).sum(), -np.logaddexp(0, -prior).sum()
     if nobody > -np.inf and any(low[0] <= 0 <= high[0] for low, high in intervals):
-        yield _Event(float(nobody), _everyone_in(0, n), empty={1} if n else {0, 1})
+        yield _Event(float(nobody), _place_everyone_in(0, n), empty={1} if n else {0, 1})
     if n and everybody > -np.inf and any(low[-1] <= n <= high[-1] for low, high in intervals):
-        yield _Event(float(everybody), _everyone_in(1, n), empty={0})
+        yield _Event(float(everybody), _place_everyone_in(1, n), empty={0})
     x, y = Side(prior, positive), Side(prior, ~positive)
     sure = np.arange(x.free + 1) + x.certain + y.certain
     for interval in intervals:
@@ -111,7 +111,7 @@ def _find_events(prior: _Floats, positive: _Mask, sizes: Sequence[Interval]) -> 
         yield from _find_mixed(prior, x, y, least, most)
 
 
-def _everyone_in(group: int, people: int) -> _Floats:
+def _place_everyone_in(group: int, people: int) -> _Floats:
     return np.asarray(np.eye(2)[np.full(people, group)])
 
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from fpbench.claims.conditions import Occupied, Proportional
 from fpbench.claims.counts import Condition, Counts, Row
 from fpbench.correction.exact.counting import CountedProblem
-from fpbench.correction.exact.highs import Answer, Model
-from fpbench.correction.exact.lattice import UNFINISHED, Axis, Group, HalfPlane, search_lattice
+from fpbench.correction.exact.highs import HighsAnswer, HighsModel
+from fpbench.correction.exact.lattice import UNFINISHED, CountAxis, Group, HalfPlane, search_lattice
 
 _Numbers = NDArray[np.float64]
 _Integers = NDArray[np.int64]
@@ -63,7 +63,7 @@ class CountProgram:
         self._ends = {
             cell: spread_evenly(0, len(own), _PIECES) for cell, own in self._weights.items()
         }
-        self._relaxed: dict[frozenset[Condition], Answer | None] = {}
+        self._relaxed: dict[frozenset[Condition], HighsAnswer | None] = {}
         typical = [np.median(own) for own in self._weights.values()]
         self._unit = float(np.median(typical)) if typical else 1.0
 
@@ -74,7 +74,9 @@ class CountProgram:
             return Optimum(None, np.inf, True)
         return self._solve_lattice(conditions, relaxed) or self._solve_integers(conditions, relaxed)
 
-    def _solve_lattice(self, conditions: Sequence[Condition], relaxed: Answer) -> Optimum | None:
+    def _solve_lattice(
+        self, conditions: Sequence[Condition], relaxed: HighsAnswer
+    ) -> Optimum | None:
         """The optimum by lattice search near the linear program's prices; None if it gives up."""
         rows = [row for condition in conditions for row in condition.rows()]
         if len(self._place) > 2 or any(len({k for _, k, _ in row.terms}) > 1 for row in rows):
@@ -100,16 +102,16 @@ class CountProgram:
                 planes.append(HalfPlane(own.get(0, 0), own.get(1, 0), row.most))
         return Group((self._make_axis(0, k), self._make_axis(1, k)), planes)
 
-    def _make_axis(self, j: int, k: int) -> Axis:
+    def _make_axis(self, j: int, k: int) -> CountAxis:
         """The costs of a class in a group: falling to 0 at the number of its people, then 0."""
         if j >= len(self._sizes):
-            return Axis(0, np.zeros(1))
+            return CountAxis(0, np.zeros(1))
         costs = np.zeros(self._spare[j] + 1)
         leaving = self._costs.get((j, k), np.zeros(1))
         costs[: len(leaving)] = leaving[::-1]
-        return Axis(int(self._least[j, k]), costs)
+        return CountAxis(int(self._least[j, k]), costs)
 
-    def _solve_integers(self, conditions: Sequence[Condition], relaxed: Answer) -> Optimum:
+    def _solve_integers(self, conditions: Sequence[Condition], relaxed: HighsAnswer) -> Optimum:
         """The optimum by one integer program over all groups."""
         assert relaxed.values is not None
         counts: NDArray[Any] = relaxed.values
@@ -140,14 +142,14 @@ class CountProgram:
             self._ends[cell] = insert_ends(self._ends[cell], near)
         return sum(map(len, self._ends.values())) > before
 
-    def relax(self, conditions: Sequence[Condition]) -> Answer | None:
+    def relax(self, conditions: Sequence[Condition]) -> HighsAnswer | None:
         """The optimum of the linear program, exact where it ends; None if there is none."""
         key = frozenset(conditions)
         if key not in self._relaxed:
             self._relaxed[key] = self._refine(conditions)
         return self._relaxed[key]
 
-    def _refine(self, conditions: Sequence[Condition]) -> Answer | None:
+    def _refine(self, conditions: Sequence[Condition]) -> HighsAnswer | None:
         tried = set[float]()
         while True:
             answer = self._optimise(conditions, False, np.inf)
@@ -193,9 +195,9 @@ class CountProgram:
 
     def _optimise(
         self, conditions: Sequence[Condition], whole: bool, limit: float
-    ) -> Answer | None:
+    ) -> HighsAnswer | None:
         """The best counts (J, K) of the program; None if there are none."""
-        model = Model()
+        model = HighsModel()
         high = self._least + self._spare[:, None]
         count = model.columns(self._least, high, whole=whole)
         for j, size in enumerate(self._sizes):
@@ -222,16 +224,16 @@ class CountProgram:
             return None
         values = None if answer.values is None else answer.values[count]
         prices = None if answer.prices is None else answer.prices * self._unit
-        return Answer(values, answer.bound * self._unit, answer.proven, prices)
+        return HighsAnswer(values, answer.bound * self._unit, answer.proven, prices)
 
-    def _add_row(self, model: Model, count: NDArray[np.intp], row: Row) -> None:
+    def _add_row(self, model: HighsModel, count: NDArray[np.intp], row: Row) -> None:
         """Add a row scaled by its greatest coefficient, so that one tolerance fits all."""
         largest = max((abs(a) for _, _, a in row.terms), default=1)
         index = [count[self._place[j], k] for j, k, _ in row.terms]
         model.row(index, [a / largest for _, _, a in row.terms], -np.inf, row.most / largest)
 
     def _add_multiples(
-        self, model: Model, count: NDArray[np.intp], condition: Proportional
+        self, model: HighsModel, count: NDArray[np.intp], condition: Proportional
     ) -> None:
         """Demand a whole multiple of the smallest group: exact for any tolerance of the solver."""
         part, (x, m) = condition.part, condition.unit

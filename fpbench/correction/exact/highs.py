@@ -21,7 +21,7 @@ WHOLE_TOLERANCE = 1e-7
 """The same with whole variables: at 1e-9, HiGHS 1.15 called an answer optimal that was not."""
 
 
-class Answer(NamedTuple):
+class HighsAnswer(NamedTuple):
     """The result of a program for which HiGHS did not prove infeasibility."""
 
     values: _Numbers | None
@@ -34,7 +34,7 @@ class Answer(NamedTuple):
     """Dual values of the rows of a linear program."""
 
 
-class Model:
+class HighsModel:
     """A minimisation problem: columns and rows."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Model:
         )
         self._rows.append((indices, coefficients, low, high))
 
-    def solve(self, time_limit: float = np.inf) -> Answer | None:
+    def solve(self, time_limit: float = np.inf) -> HighsAnswer | None:
         """Minimise, on one thread; None if there is no solution.
 
         Raises FpbenchError if HiGHS gives up.
@@ -104,7 +104,7 @@ class Model:
         whole = self._has_whole
         bound = info.mip_dual_bound if whole else info.objective_function_value
         prices = None if whole else np.array(solution.row_dual)
-        return Answer(values, float(bound) if whole or proven else -np.inf, proven, prices)
+        return HighsAnswer(values, float(bound) if whole or proven else -np.inf, proven, prices)
 
     @property
     def _has_whole(self) -> bool:

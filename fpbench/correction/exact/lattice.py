@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.correction.exact.highs import Model
+from fpbench.correction.exact.highs import HighsModel
 
 _Numbers = NDArray[np.float64]
 _Integers = NDArray[np.int64]
@@ -34,7 +34,7 @@ class HalfPlane(NamedTuple):
     most: int
 
 
-class Axis(NamedTuple):
+class CountAxis(NamedTuple):
     """Cost of each count of one class in a group."""
 
     first: int
@@ -54,7 +54,7 @@ class Points(NamedTuple):
 class Group:
     """The possible points of one group."""
 
-    def __init__(self, axes: tuple[Axis, Axis], planes: Sequence[HalfPlane]) -> None:
+    def __init__(self, axes: tuple[CountAxis, CountAxis], planes: Sequence[HalfPlane]) -> None:
         self._axes, self._planes = axes, planes
         a, b = axes
         self._a = a.first + np.arange(len(a.costs))
@@ -221,7 +221,7 @@ def _find_prices(
     groups: Sequence[Group], sizes: tuple[int, int], prices: _Prices, unit: float
 ) -> _Prices:
     """Prices near the given ones with the greatest bound, by cutting planes (Kelley, 1960)."""
-    model, best, start = Model(), (-np.inf, prices), None
+    model, best, start = HighsModel(), (-np.inf, prices), None
     # In units, and relative to here: a solver takes very large numbers to be infinite.
     step, shift = model.columns([-2.0, -2.0], [2.0, 2.0]), np.zeros(2)
     # HiGHS minimises: this is the gain in the bound, turned around.

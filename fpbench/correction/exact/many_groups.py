@@ -91,7 +91,7 @@ class _BranchAndBound:
         # Rates far apart differ however they are rounded to whole people.
         fine = np.rint(relaxed * _FINE).astype(np.int64)
         unequal = next(
-            (c for c in conditions if isinstance(c, RatesWithin) and _rates_differ(c, fine)), None
+            (c for c in conditions if isinstance(c, RatesWithin) and _has_rate_gap(c, fine)), None
         )
         if unequal is not None:
             self._push(bound, [(*conditions, *way) for way in unequal.alternatives(fine)])
@@ -127,7 +127,7 @@ class _BranchAndBound:
         return [(*conditions, *way) for way in ways]
 
 
-def _rates_differ(condition: RatesWithin, fine: Counts) -> bool:
+def _has_rate_gap(condition: RatesWithin, fine: Counts) -> bool:
     """Whether rates differ by more than rounding to whole people can explain."""
     _, members = condition.part.tally(fine)
     smallest = max(min(members), 1)

@@ -14,7 +14,7 @@ from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import Facts
 from fpbench.correction.facts.interior_point import LinearSolver
 from fpbench.correction.facts.linear_programs import (
-    Program,
+    GroupProgram,
     ProofLog,
     find_deadline,
     find_origins,
@@ -143,7 +143,7 @@ def _find_sets(
             continue
         # With two groups, the program is about the second, whichever is to be ruled out.
         about = 1 if facts.groups == 2 else int(other)
-        program, people = Program.of(facts, possible, about)
+        program, people = GroupProgram.of(facts, possible, about)
         place = np.flatnonzero(people == person)
         if not len(place):
             return np.zeros(0, np.intp)

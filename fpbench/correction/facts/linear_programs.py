@@ -149,7 +149,7 @@ def prove_and_log(
                     until = now + (deadline - now) / (len(groups) - done)
                     before = own.copy()
                     used = find_origins(
-                        facts, *Program.prove_group(programs, own, group, running, until)
+                        facts, *GroupProgram.prove_group(programs, own, group, running, until)
                     )
                     if log is not None and len(used):
                         log.note(rest, before & ~own, len(facts) + len(log.certificates))
@@ -193,7 +193,7 @@ def _number_rows(pairs: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np
 
 
 @dataclass(frozen=True)
-class Program:
+class GroupProgram:
     """A program about one group: `x` of the `most` people with the same sets belong to it."""
 
     facts: Facts
@@ -227,7 +227,7 @@ class Program:
         return program.facts, used
 
     @classmethod
-    def of(cls, facts: Facts, allowed: Mask, group: int) -> tuple[Program, NDArray[np.intp]]:
+    def of(cls, facts: Facts, allowed: Mask, group: int) -> tuple[GroupProgram, NDArray[np.intp]]:
         """The program of undecided people, and the rows of its people."""
         left, rest = facts.remove_people(allowed)
         free = np.flatnonzero(allowed[rest, group] & (np.diff(left.membership.indptr) > 0))

@@ -23,8 +23,8 @@ from fpbench.data.data_files import DataHome
 from fpbench.execution.engines.dask_cluster import Cluster
 from fpbench.execution.engines.dask_watch import Lookout
 from fpbench.execution.engines.dask_worker import (
+    DaskOrder,
     Note,
-    Order,
     Parcel,
     WorkerMismatchError,
     carry_out,
@@ -182,12 +182,12 @@ class DaskEngine(Engine):
                 return
         remote.add_done_callback(partial(self._finish, task))
 
-    def _make_order(self, task: _Task, key: str) -> Order:
+    def _make_order(self, task: _Task, key: str) -> DaskOrder:
         address, server = None, self._cluster.server
         alone = needs_process(task.step, self._limits, alone=task.alone)
         if server is not None and alone:
             address = server.address(sure=task.alone)
-        return Order(task.step, self._limits, task.final, task.alone, address, self._topic, key)
+        return DaskOrder(task.step, self._limits, task.final, task.alone, address, self._topic, key)
 
     def _finish(self, task: _Task, remote: Remote) -> None:
         """Set the result of a step, or send the step to another worker."""

@@ -67,7 +67,7 @@ class Parcel:
         return int(sizeof(self._result)) + len(self._content or b"")
 
 
-class Order(NamedTuple):
+class DaskOrder(NamedTuple):
     """What a worker is to do."""
 
     step: Step
@@ -90,7 +90,7 @@ def carry_out(content: bytes, requirements: bytes, *parents: Parcel) -> Parcel:
     worker = get_worker()
     if mismatches := _compare_versions(requirements):
         raise WorkerMismatchError(worker.address, f"worker {worker.address} has {mismatches}")
-    order: Order = pickle.loads(content)
+    order: DaskOrder = pickle.loads(content)
     step, values = order.step, tuple(parent.unpack().value for parent in parents)
     try:
         if needs_process(step, order.limits, alone=order.alone):

@@ -19,9 +19,9 @@ from typing import Any
 from fpbench.base.errors import InputError
 from fpbench.base.threads import ONE_THREAD
 from fpbench.data.data_files import DataHome
-from fpbench.execution.engines.local_worker import MissingResults, Order, carry_out, make_refs
+from fpbench.execution.engines.local_worker import LocalOrder, MissingResults, carry_out, make_refs
 from fpbench.execution.engines.warming import list_modules, warm
-from fpbench.execution.isolation.confining import check_isolated_user, isolated_user
+from fpbench.execution.isolation.confining import check_isolated_user, find_isolated_user
 from fpbench.execution.isolation.families import MARK
 from fpbench.execution.isolation.one_use import (
     ForkServer,
@@ -33,7 +33,7 @@ from fpbench.execution.isolation.one_use import (
 from fpbench.execution.isolation.processes import start_worker
 from fpbench.execution.wire.answers import ROW, read_result
 from fpbench.execution.work.execute import SpoiledError, execute, make_watch
-from fpbench.execution.work.process_watch import Changes, Watch
+from fpbench.execution.work.process_watch import ProcessChanges, Watch
 from fpbench.matrix.limits import NO_LIMITS, Limits
 from fpbench.matrix.step import Result, Step
 
@@ -113,7 +113,7 @@ class InlineEngine(Engine):
         future: Future[Result] = Future()
         inputs = self._inputs(step, parents)
         try:
-            isolated = isolated_user() is not None  # which no step of this process could be
+            isolated = find_isolated_user() is not None  # which no step of this process could be
             if alone or runs_alone(step, self._limits, isolated=isolated):
                 result = execute_alone(step, inputs, self._limits, self._server.address(sure=alone))
             else:
@@ -148,9 +148,9 @@ class InlineEngine(Engine):
         self._looked, steps, self._seen = ended, " or ".join(self._seen), {}
         if changes.replaced:
             raise EngineError(
-                f"{steps}: changed {Changes(changes.replaced).words} of this process, in which all "
-                f"steps run; what was measured in the last {since:.3f} s may be wrong. Run it anew "
-                "in workers, with --jobs 2 --fresh, or with [limits]"
+                f"{steps}: changed {ProcessChanges(changes.replaced).words} of this process, in "
+                f"which all steps run; what was measured in the last {since:.3f} s may be "
+                "wrong. Run it anew in workers, with --jobs 2 --fresh, or with [limits]"
             )
         if settings := [name for name in changes.settings if name not in _OF_THE_USER]:
             _LOG.warning("%s: changed %s of this process, in which all steps run",
@@ -198,7 +198,7 @@ class LokyEngine(Engine):
         if needs_process(step, self._limits, alone=alone):
             address = self._server.address(sure=alone)
         answer: Future[Result] = Future()
-        order = Order(step, self._inputs(step, parents), final, self._limits, address)
+        order = LocalOrder(step, self._inputs(step, parents), final, self._limits, address)
         try:
             self._send(answer, order)
         except BrokenProcessPool:
@@ -210,7 +210,7 @@ class LokyEngine(Engine):
         return answer
 
     def _send(
-        self, answer: Future[Result], order: Order, missing: frozenset[str] = frozenset()
+        self, answer: Future[Result], order: LocalOrder, missing: frozenset[str] = frozenset()
     ) -> None:
         from loky.process_executor import ShutdownExecutorError
 

@@ -42,7 +42,7 @@ class MissingResults(NamedTuple):
     keys: frozenset[str]
 
 
-class Order(NamedTuple):
+class LocalOrder(NamedTuple):
     """What a worker is to do."""
 
     step: Step
@@ -82,7 +82,7 @@ class ResultCache:
 _CACHE = ResultCache(_MOST)
 
 
-def carry_out(order: Order) -> bytes | Result | MissingResults:
+def carry_out(order: LocalOrder) -> bytes | Result | MissingResults:
     """Do a step in a worker.
 
     Returns: the result as bytes of plain data if it is final or a `Failure`, otherwise with its

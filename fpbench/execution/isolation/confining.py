@@ -49,17 +49,17 @@ def is_private(name: str, value: str) -> bool:
     return bool(name in _DATA or _SECRET.search(name) or _IN_ADDRESS.search(value))
 
 
-def public_environment() -> dict[str, str]:
+def get_public_environment() -> dict[str, str]:
     """The environment without private variables."""
     return {name: value for name, value in os.environ.items() if not is_private(name, value)}
 
 
-def secrets() -> dict[str, str]:
+def get_secrets() -> dict[str, str]:
     """The private variables of the environment, for steps whose components may need them."""
     return {name: value for name, value in os.environ.items() if is_private(name, value)}
 
 
-def isolated_user() -> struct_passwd | None:
+def find_isolated_user() -> struct_passwd | None:
     """The user of adversaries' processes; None if it is the current user.
 
     Raises InputError if there is no such user, or no process can be started as that user.
@@ -85,10 +85,10 @@ def check_isolated_user() -> None:
 
     A process that may not read the standard library would fail at some late import.
 
-    Raises InputError: as `isolated_user`; if the user cannot read Python, fpbench or what fpbench
-    imports; or if this process may not become the user.
+    Raises InputError: as `find_isolated_user`; if the user cannot read Python, fpbench or what
+    fpbench imports; or if this process may not become the user.
     """
-    user = isolated_user()
+    user = find_isolated_user()
     if user is None:
         return
     specs = map(find_spec, _IMPORTED)
@@ -139,10 +139,10 @@ def confine(parent: int) -> None:
 
     `parent`: the process with which it dies.
 
-    Raises InputError: as `isolated_user`.
+    Raises InputError: as `find_isolated_user`.
     """
     refuse_data()
-    user = isolated_user()
+    user = find_isolated_user()
     if user is None:
         return
     os.setgroups([])

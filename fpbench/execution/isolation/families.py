@@ -31,7 +31,7 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def children(pid: int) -> list[int]:
+def list_children(pid: int) -> list[int]:
     """Process ids of the children of a process."""
     numbers: list[int] = []
     with contextlib.suppress(OSError):
@@ -41,12 +41,12 @@ def children(pid: int) -> list[int]:
     return numbers
 
 
-def descendants(pid: int) -> list[int]:
+def list_descendants(pid: int) -> list[int]:
     """Process ids of all descendants of a process."""
     everyone: list[int] = []
     waiting = [pid]
     while waiting:
-        waiting = [child for parent in waiting for child in children(parent)]
+        waiting = [child for parent in waiting for child in list_children(parent)]
         everyone += waiting
     return everyone
 
@@ -54,19 +54,21 @@ def descendants(pid: int) -> list[int]:
 @contextlib.contextmanager
 def end_descendants() -> Iterator[None]:
     """End the processes that this one starts meanwhile, and all their descendants."""
-    before = children(os.getpid())
+    before = list_children(os.getpid())
     adopt_orphans()
     try:
         yield
     finally:
         # Python's resource trackers end by themselves after this process.
         trackers = [
-            pid for pid in children(os.getpid()) if b"resource_tracker" in _command_line(pid)
+            pid
+            for pid in list_children(os.getpid())
+            if b"resource_tracker" in _read_command_line(pid)
         ]
         end_children({*before, *trackers})
 
 
-def _command_line(pid: int) -> bytes:
+def _read_command_line(pid: int) -> bytes:
     """The command line of a process."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
         return file.read()
@@ -79,7 +81,7 @@ def end_children(spared: Collection[int] = ()) -> None:
     `spared`: children that are left alone.
     """
     for _ in range(_MOST_ROUNDS):
-        doomed = [pid for pid in children(os.getpid()) if pid not in spared]
+        doomed = [pid for pid in list_children(os.getpid()) if pid not in spared]
         if not doomed:
             return
         for pid in doomed:
@@ -91,7 +93,7 @@ def end_children(spared: Collection[int] = ()) -> None:
 def end_marked(mark: str) -> None:
     """Kill all other processes that were started with a mark."""
     for _ in range(_MOST_ROUNDS):
-        doomed = list(_marked(f"{MARK}={mark}".encode()))
+        doomed = list(_find_marked(f"{MARK}={mark}".encode()))
         if not doomed:
             return
         for pid in doomed:
@@ -99,7 +101,7 @@ def end_marked(mark: str) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
-def _marked(mark: bytes) -> Iterator[int]:
+def _find_marked(mark: bytes) -> Iterator[int]:
     for name in os.listdir("/proc") if sys.platform == "linux" else ():
         with contextlib.suppress(
             OSError
@@ -118,21 +120,21 @@ def exceeds(pids: Iterable[int], size: int) -> bool:
     """
     pids = list(pids)
     files = _open_files_in_memory(pids)
-    least = sum(_sizes(pid, "status", ("RssAnon", "RssShmem", "VmSwap")) for pid in pids)
+    least = sum(_sum_sizes(pid, "status", ("RssAnon", "RssShmem", "VmSwap")) for pid in pids)
     if least + files <= size:  # even though shared memory counts several times here
         return False
-    own = sum(_sizes(pid, "smaps_rollup", ("Pss_Anon", "SwapPss")) for pid in pids)
-    shared = sum(_sizes(pid, "smaps_rollup", ("Pss_Shmem",)) for pid in pids)
+    own = sum(_sum_sizes(pid, "smaps_rollup", ("Pss_Anon", "SwapPss")) for pid in pids)
+    shared = sum(_sum_sizes(pid, "smaps_rollup", ("Pss_Shmem",)) for pid in pids)
     # A mapped file is in both.
     return own + max(shared, files) > size
 
 
-def own_memory() -> int:
+def measure_own_memory() -> int:
     """Bytes of private memory that this process has written."""
-    return _sizes(os.getpid(), "status", ("RssAnon",))
+    return _sum_sizes(os.getpid(), "status", ("RssAnon",))
 
 
-def _sizes(pid: int, file: str, names: tuple[str, ...]) -> int:
+def _sum_sizes(pid: int, file: str, names: tuple[str, ...]) -> int:
     """The sum of these sizes in a file of /proc, in bytes; 0 if the process is gone."""
     total = 0
     with contextlib.suppress(OSError), open(f"/proc/{pid}/{file}") as lines:
@@ -145,7 +147,7 @@ def _sizes(pid: int, file: str, names: tuple[str, ...]) -> int:
 
 def _open_files_in_memory(pids: Iterable[int]) -> int:
     """Bytes of the open files of processes that exist in memory only."""
-    devices, sizes = _devices_in_memory(), {}
+    devices, sizes = _list_memory_devices(), {}
     for pid in pids:
         with contextlib.suppress(OSError):
             for end in os.listdir(f"/proc/{pid}/fd"):
@@ -157,7 +159,7 @@ def _open_files_in_memory(pids: Iterable[int]) -> int:
     return sum(sizes.values())
 
 
-def _devices_in_memory() -> set[int]:
+def _list_memory_devices() -> set[int]:
     """Devices of file systems in memory."""
     devices = set()
     with contextlib.suppress(OSError), open("/proc/self/mountinfo") as lines:

@@ -21,7 +21,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from fpbench.base.threads import ONE_THREAD
-from fpbench.execution.isolation.confining import check_isolated_user, public_environment, secrets
+from fpbench.execution.isolation.confining import (
+    check_isolated_user,
+    get_public_environment,
+    get_secrets,
+)
 from fpbench.execution.isolation.families import MARK, end_marked
 from fpbench.execution.isolation.processes import (
     MEMORY,
@@ -133,7 +137,7 @@ class ForkServer:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _BOOT, *arguments],
                 stdin=subprocess.DEVNULL,
-                env={**public_environment(), **ONE_THREAD, **_NO_RESERVES, MARK: self.mark},
+                env={**get_public_environment(), **ONE_THREAD, **_NO_RESERVES, MARK: self.mark},
                 pass_fds=ends,
                 start_new_session=True,
             )
@@ -193,7 +197,7 @@ def _request(step: Step, inputs: tuple[Any, ...], limits: Limits, address: str) 
     """The bytes of the result of a step that a one-use process does."""
     import cloudpickle
 
-    private = {} if step.action in HANDED else secrets()
+    private = {} if step.action in HANDED else get_secrets()
     contents = [cloudpickle.dumps((step, limits, private)), cloudpickle.dumps(inputs)]
     longest = compute_size_limit(step.action, inputs, limits)
     status, theirs = socket.socketpair()
@@ -211,7 +215,7 @@ def _request(step: Step, inputs: tuple[Any, ...], limits: Limits, address: str) 
         deadline = None if limits.timeout is None else time.monotonic() + limits.timeout
         try:
             for content in contents:
-                channel.settimeout(None if deadline is None else _seconds_left(deadline))
+                channel.settimeout(None if deadline is None else _count_seconds_left(deadline))
                 send(channel, content)
             return receive(WatchedChannel(channel, status, deadline), longest)
         except TimeoutError:
@@ -238,7 +242,7 @@ class WatchedChannel:
 
     def recv(self, size: int) -> bytes:
         """At most `size` bytes of the answer."""
-        left = None if self._deadline is None else _seconds_left(self._deadline)
+        left = None if self._deadline is None else _count_seconds_left(self._deadline)
         ready = [key.fileobj for key, _ in self._selector.select(left)]
         if self._channel in ready:
             return self._channel.recv(size)
@@ -247,7 +251,7 @@ class WatchedChannel:
         raise TimeoutError
 
 
-def _seconds_left(deadline: float) -> float:
+def _count_seconds_left(deadline: float) -> float:
     """Seconds until the deadline, but above 0, which would mean another mode of the socket."""
     return max(deadline - time.monotonic(), 1e-3)
 

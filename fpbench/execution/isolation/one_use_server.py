@@ -28,11 +28,11 @@ from fpbench.execution.isolation.confining import confine
 from fpbench.execution.isolation.families import (
     MARK,
     adopt_orphans,
-    descendants,
     end_children,
     end_marked,
     exceeds,
-    own_memory,
+    list_descendants,
+    measure_own_memory,
 )
 from fpbench.execution.isolation.processes import (
     MEMORY,
@@ -54,7 +54,7 @@ from fpbench.execution.work.execute import (
     make_failure,
     make_watch,
 )
-from fpbench.execution.work.process_watch import Changes, Watch
+from fpbench.execution.work.process_watch import ProcessChanges, Watch
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Result, Step
 
@@ -135,7 +135,7 @@ class _Server:
         """
         for pid, child in self._children.items():
             if child.memory_limit is not None and exceeds(
-                [pid, *descendants(pid)], child.memory_limit
+                [pid, *list_descendants(pid)], child.memory_limit
             ):
                 self._too_large.add(pid)
                 _kill(pid)
@@ -156,7 +156,7 @@ class _Server:
         client = socket.socket(fileno=ends[0])
         imports, report = os.pipe()
         size = SIZE.unpack(limit)[0]
-        child = _Child(client, imports, size + own_memory() if size else None)
+        child = _Child(client, imports, size + measure_own_memory() if size else None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # about threads, which only wait
             pid = os.fork()
@@ -186,7 +186,7 @@ class _Server:
             channel.settimeout(None)
             before = set(sys.modules)
             _answer(channel, server, self._watch)
-            os.write(report, _new_modules(before))
+            os.write(report, _list_new_modules(before))
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(OSError, ValueError):
                     stream.flush()
@@ -224,7 +224,7 @@ def _kill(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
-def _new_modules(before: set[str]) -> bytes:
+def _list_new_modules(before: set[str]) -> bytes:
     """Names of the modules imported since, as many as fit; the first ones import the rest."""
     new = [name for name in sys.modules if name not in before]
     safe = [name for name in new if name.partition(".")[0] in _SAFE_TO_FORK]
@@ -263,7 +263,7 @@ def _answer(channel: socket.socket, server: int, watched: Watch) -> None:
         if step.action in HANDED:  # before it receives its inputs
             confine(server)
         os.environ.update(secrets)
-        return _work(step, channel, limits, lift, watched)
+        return _do_step(step, channel, limits, lift, watched)
 
     try:
         content = write_result(step.action, attempt(step, work))
@@ -275,7 +275,7 @@ def _answer(channel: socket.socket, server: int, watched: Watch) -> None:
     send(channel, content)
 
 
-def _work(
+def _do_step(
     step: Step, channel: socket.socket, limits: Limits, lift: Callable[[], None], watched: Watch
 ) -> Any:
     try:
@@ -283,7 +283,7 @@ def _work(
         value = act(step, build_for(step), inputs)
         # All other changes end with this process.
         if replaced := watched.replaced():
-            raise PluginError(f"changed {Changes(replaced).words} in its process")
+            raise PluginError(f"changed {ProcessChanges(replaced).words} in its process")
         return seal(step.action, value)
     except MemoryError as error:
         lift()

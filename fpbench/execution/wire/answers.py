@@ -41,7 +41,7 @@ from fpbench.execution.wire.values import (
     write_scalar,
 )
 from fpbench.matrix.limits import Limits
-from fpbench.matrix.step import Corrected, Failure, Result, Sealed, SealedClaim, shortened
+from fpbench.matrix.step import Corrected, Failure, Result, Sealed, SealedClaim, shorten
 from fpbench.store.packing import why_not_storable
 
 _MOST_BYTES = 2**32
@@ -70,7 +70,7 @@ def write_result(action: str, result: Result) -> bytes:
     header: dict[str, Any] = {"seconds": result.seconds}
     value = result.value
     if isinstance(value, Failure):
-        reason, trace = shortened(value.reason), shortened(value.trace)
+        reason, trace = shorten(value.reason), shorten(value.trace)
         header |= {"reason": reason, "trace": trace, "bad_input": value.bad_input}
         return pack({"kind": "failure", **header}, [])
     fields, arrays = CODECS[action].write(value)
@@ -112,7 +112,7 @@ def compute_size_limit(action: str, inputs: tuple[Any, ...], limits: Limits) -> 
 def _read_failure(message: Message) -> Failure:
     reason, trace = message.field("reason", str), message.field("trace", str)
     return Failure(
-        shortened(" ".join(reason.split())), shortened(trace), message.field("bad_input", bool)
+        shorten(" ".join(reason.split())), shorten(trace), message.field("bad_input", bool)
     )
 
 

@@ -50,7 +50,7 @@ def pack(header: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> bytes:
     Raises PluginError if an array holds anything but integers, floats or booleans, or the header is
     too long.
     """
-    plain = [_as_little_endian(array) for array in arrays]
+    plain = [_to_little_endian(array) for array in arrays]
     described = {**header, "arrays": [[array.dtype.str, *array.shape] for array in plain]}
     text = json.dumps(described, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     head = text.encode("utf-8", "surrogatepass")
@@ -62,7 +62,7 @@ def pack(header: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> bytes:
     return b"".join(pieces)
 
 
-def _as_little_endian(array: Any) -> NDArray[Any]:
+def _to_little_endian(array: Any) -> NDArray[Any]:
     if not isinstance(array, np.ndarray):
         raise PluginError(f"what it gives must be plain arrays, not {type(array).__name__}")
     plain = np.ascontiguousarray(array).reshape(array.shape)
@@ -91,11 +91,11 @@ def unpack(content: bytearray | bytes) -> Message:
     start = _SIZE.size + size
     if size > MOST_HEADER or start > len(content):
         raise Unreadable("its answer announces a header that is not there")
-    header = _header(bytes(memoryview(content)[_SIZE.size : start]))
-    return Message(header, _arrays(content, start, header.pop("arrays", None)))
+    header = _read_header(bytes(memoryview(content)[_SIZE.size : start]))
+    return Message(header, _read_arrays(content, start, header.pop("arrays", None)))
 
 
-def _header(text: bytes) -> dict[str, Any]:
+def _read_header(text: bytes) -> dict[str, Any]:
     if text.count(b'"') > 4 * _MOST_ITEMS:  # each costs memory in the next step
         raise Unreadable("the header of its answer has too many texts")
     bare = _TEXT.sub(b"", text)
@@ -108,8 +108,8 @@ def _header(text: bytes) -> dict[str, Any]:
             raise Unreadable("the header of its answer is nested too deeply, or not at all")
     try:
         header = json.loads(
-            text.decode("utf-8", "surrogatepass"), object_pairs_hook=_mapping, parse_int=_parse_int,
-            parse_float=_real, parse_constant=_real,
+            text.decode("utf-8", "surrogatepass"), object_pairs_hook=_make_mapping,
+            parse_int=_parse_int, parse_float=_read_real, parse_constant=_read_real,
         )  # fmt: skip
     except (ValueError, RecursionError):  # whose messages repeat the content
         raise Unreadable("the header of its answer is no JSON of plain values") from None
@@ -118,7 +118,7 @@ def _header(text: bytes) -> dict[str, Any]:
     return header
 
 
-def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _make_mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         raise ValueError("a key twice")
@@ -131,14 +131,14 @@ def _parse_int(digits: str) -> int:
     return int(digits)
 
 
-def _real(digits: str) -> float:
+def _read_real(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
         raise ValueError("not finite")
     return value
 
 
-def _arrays(content: bytearray | bytes, start: int, shapes: Any) -> list[NDArray[Any]]:
+def _read_arrays(content: bytearray | bytes, start: int, shapes: Any) -> list[NDArray[Any]]:
     """The arrays, after their description was checked."""
     if not isinstance(shapes, list):
         raise Unreadable("its answer does not say which arrays it has")
@@ -155,14 +155,14 @@ def _arrays(content: bytearray | bytes, start: int, shapes: Any) -> list[NDArray
     # The last array is padded too, and so is a header without arrays.
     if end != len(content):
         raise Unreadable("the arrays of its answer have another size than it announces")
-    return [_array(content, *each) for each in plan]
+    return [_read_array(content, *each) for each in plan]
 
 
 def _is_side(side: Any) -> bool:
     return type(side) is int and 0 <= side <= _MOST_SIDE
 
 
-def _array(
+def _read_array(
     content: bytearray | bytes, dtype: np.dtype[Any], shape: tuple[int, ...], count: int, start: int
 ) -> NDArray[Any]:
     if not count:

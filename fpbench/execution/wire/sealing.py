@@ -21,12 +21,12 @@ SEALED = frozenset({"train", "tune"})
 def seal(action: str, value: Any) -> Any:
     """A step's result with its objects pickled; called in the process that made it."""
     if action in SEALED:
-        return Sealed(_pickled(value))
+        return Sealed(_pickle(value))
     if isinstance(value, Claim):
         facts = tuple(one for one in value.also if type(one) is Facts)
         others = tuple(one for one in value.also if type(one) is not Facts)
         if others:
-            return SealedClaim(**{**vars(value), "also": facts}, content=_pickled(others))
+            return SealedClaim(**{**vars(value), "also": facts}, content=_pickle(others))
     return value
 
 
@@ -40,7 +40,7 @@ def unseal(value: Any) -> Any:
     return value
 
 
-def _pickled(value: Any) -> bytes:
+def _pickle(value: Any) -> bytes:
     import cloudpickle
 
     content: bytes = cloudpickle.dumps(value)

@@ -43,14 +43,14 @@ from fpbench.components.records import (
     SplitAnswers,
     View,
 )
-from fpbench.components.sights import SIGHTS, from_model, sights_of
+from fpbench.components.sights import SIGHTS, keep_model_sights, list_sights
 from fpbench.correction.calibration import calibrate_beliefs
 from fpbench.correction.proven import find_possible
 from fpbench.data.data_files import DataHome
 from fpbench.data.sample import Codes, ModelAnswers, Sample, Split
 from fpbench.data.table import Table
 from fpbench.execution.work.belief_scores import measure_beliefs, measure_leak
-from fpbench.execution.work.rows import Words, make_row
+from fpbench.execution.work.rows import ComponentWords, make_row
 from fpbench.execution.work.scores import (
     measure_attack,
     measure_claim,
@@ -167,7 +167,7 @@ def _predict_positive(
     return np.asarray(answer[:, 1], np.float64)
 
 
-def _of_target(split: Split, predictions: Predictions) -> Codes:
+def _take_target(split: Split, predictions: Predictions) -> Codes:
     """(n,) predictions for the target people."""
     return predictions.test if split.held_out_target else predictions.train
 
@@ -188,7 +188,7 @@ def _check_guarantee(guarantee: Any, whose: str, expected: str) -> Guarantee:
     return Guarantee(guarantee.epsilon, guarantee.delta, guarantee.neighbours, guarantee.rho)
 
 
-def _shadow(learner: Learner, parents: tuple[Any, Split], step: Step) -> Shadows:
+def _train_shadows(learner: Learner, parents: tuple[Any, Split], step: Step) -> Shadows:
     """Scores of shadow models: each half of the people trains one, and the other half another."""
     trained, split = parents
     number, halves = int(step.options[0]), str(step.options[1])
@@ -274,7 +274,7 @@ def _disclose(disclosure: Disclosure, parents: tuple[Any, ...], step: Step) -> C
     split, predictions, *models = parents
     context = _Context(
         predictions.asked,
-        split.target.having(predictions=_of_target(split, predictions)),
+        split.target.having(predictions=_take_target(split, predictions)),
         split.attack.having(predictions=predictions.attack),
         models[0] if models else None,
         not split.held_out_target,
@@ -305,7 +305,7 @@ def _read_claim(claim: Claim, target: Sample) -> Claim:
     )  # fmt: skip
 
 
-def view_for(adversary: Adversary, split: Split, shown: Mapping[str, Any] | None = None) -> View:
+def make_view(adversary: Adversary, split: Split, shown: Mapping[str, Any] | None = None) -> View:
     """An adversary's view: what it declares to see, never the groups of the target people.
 
     `shown`: what comes from the model, by the names of the table `SIGHTS`: a `Predictions`, a
@@ -314,16 +314,16 @@ def view_for(adversary: Adversary, split: Split, shown: Mapping[str, Any] | None
     target, attack = split.target, split.attack
     for name, values in (shown or {}).items():
         if isinstance(values, Predictions):
-            target = target.having(predictions=_of_target(split, values))
+            target = target.having(predictions=_take_target(split, values))
         else:
             target = target.having(**{name: values.target})
         attack = attack.having(**{name: values.attack})
-    sees = adversary.sees & sights_of("adversary")
+    sees = adversary.sees & list_sights("adversary")
     return View(target.only(sees), attack.only(sees | {"sensitive"}))
 
 
 def _show_attack(adversary: Adversary, parents: tuple[Split], step: Step) -> tuple[Sample]:
-    return (view_for(adversary, parents[0]).attack,)
+    return (make_view(adversary, parents[0]).attack,)
 
 
 def _tune(adversary: Adversary, handed: tuple[Sample], step: Step) -> Adversary:
@@ -337,8 +337,8 @@ def _make_view(
     adversary: Adversary, parents: tuple[Any, ...], step: Step
 ) -> tuple[View, Adversary | Sealed]:
     split, *others = parents
-    names = from_model(adversary.sees)
-    view = view_for(adversary, split, dict(zip(names, others, strict=False)))
+    names = keep_model_sights(adversary.sees)
+    view = make_view(adversary, split, dict(zip(names, others, strict=False)))
     tuned = others[len(names)] if len(others) > len(names) else adversary
     return view, tuned
 
@@ -350,7 +350,7 @@ def _guess(adversary: Adversary, handed: tuple[View, Adversary], step: Step) -> 
 
 def _calibrate_guess(guess: Guess, handed: tuple[View, Any], step: Step) -> CalibratedGuess:
     """The guess, checked, with beliefs that are calibrated on the held-out people."""
-    guess = _as_plain(guess)
+    guess = _to_plain(guess)
     _check_guess(guess, handed[0])
     known, k = handed[0].attack.sensitive[guess.held_out], len(handed[0].target.groups)
     beliefs, held_out = guess.beliefs, guess.held_out_beliefs
@@ -367,7 +367,7 @@ def _calibrate_guess(guess: Guess, handed: tuple[View, Any], step: Step) -> Cali
     )  # fmt: skip
 
 
-def _as_plain(answer: Any) -> Any:
+def _to_plain(answer: Any) -> Any:
     """An answer whose arrays are NumPy's own: other classes may compare as they like."""
     arrays = {
         name: np.asarray(value)
@@ -436,7 +436,7 @@ def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Corr
     if weights is not None and not (np.isfinite(weights).all() and (weights > 0).all()):
         raise PluginError("the weights must be finite and positive")
     problem = Problem(
-        guess.values if values is None else values, k, _of_target(split, predictions),
+        guess.values if values is None else values, k, _take_target(split, predictions),
         split.target.labels, claim.constraints if claim is not None else (), weights, guess.beliefs,
         None if claim is None else claim.possible,
     )  # fmt: skip
@@ -453,7 +453,7 @@ def _measure_correction(
 ) -> tuple[Correction, CorrectionMeasures, MeasureValues]:
     """The correction, what is measured of it, and what the corrector says of its weights."""
     truth: Codes = parents[0].target.sensitive
-    correction, groups = _as_plain(corrected.correction), len(parents[0].target.groups)
+    correction, groups = _to_plain(corrected.correction), len(parents[0].target.groups)
     _check_codes("the corrected groups", correction.values, len(truth), groups)
     _check_codes("the groups corrected instead", corrected.reconsidered, len(truth), groups)
     _check_shape("the posterior", correction.posterior, (len(truth), groups), "f")
@@ -495,7 +495,7 @@ def _score(_: None, parents: tuple[Any, ...], step: Step) -> MeasureValues:
         **measure_attack(split, predictions, guess, correction),
         **measure_leak(split, predictions, guess, claim, correction),
         **measure_beliefs(split, guess, correction),
-        **measure_claim(claim, split.target, _of_target(split, predictions)),
+        **measure_claim(claim, split.target, _take_target(split, predictions)),
         **measure_model(split, predictions, claim),
         **timed,
     }
@@ -506,7 +506,7 @@ def _score(_: None, parents: tuple[Any, ...], step: Step) -> MeasureValues:
         ("adversary", guess.notes),
         ("learner", predictions.notes),
     )
-    words = [Words(kind, names.get(kind, ""), values) for kind, values in notes]
+    words = [ComponentWords(kind, names.get(kind, ""), values) for kind, values in notes]
     return make_row(measured, words, predictions.guarantee)
 
 
@@ -561,8 +561,8 @@ def _measure_audit(
         measured |= measure_release(answer, split.test, predictions.test)
         answer = answer.measures
     names = dict(step.uses)
-    learner = Words("learner", names.get("learner", ""), predictions.notes)
-    words = [learner, Words("auditor", names.get("auditor", ""), answer)]
+    learner = ComponentWords("learner", names.get("learner", ""), predictions.notes)
+    words = [learner, ComponentWords("auditor", names.get("auditor", ""), answer)]
     return make_row(measured, words, predictions.guarantee)
 
 
@@ -571,7 +571,7 @@ ACTIONS: dict[str, Callable[[Any, Any, Step], Any]] = {
     "split": _split,
     "train": _train,
     "predict": _predict,
-    "shadow": _shadow,
+    "shadow": _train_shadows,
     "disclose": _disclose,
     "reveal": _reveal,
     "ask": _ask,

@@ -15,7 +15,7 @@ from fpbench.claims.set_counts import Facts
 from fpbench.components.beliefs import name_likeliest
 from fpbench.components.own_measures import BeliefMeasures, LeakMeasures
 from fpbench.components.records import CalibratedGuess, Claim, Correction, Predictions
-from fpbench.components.sights import from_model
+from fpbench.components.sights import keep_model_sights
 from fpbench.correction.count_leak import compute_count_leak
 from fpbench.correction.leak_limits import limit_leak
 from fpbench.data.sample import Codes, Sample, Split
@@ -53,7 +53,7 @@ def measure_leak(
     difference that the beliefs given the disclosure expect. `limit_beliefs`, `limit_exact` and
     `dp_limit` hold if the calibrated beliefs are exact; a limit that is not known is left out.
     """
-    truth, beliefs = split.target.sensitive, _beliefs(guess)
+    truth, beliefs = split.target.sensitive, _get_beliefs(guess)
     named, _ = name_likeliest(beliefs)
     after, rise = _name_groups(guess, named, correction)
     without = float(np.mean(named == truth))
@@ -109,7 +109,7 @@ def measure_beliefs(split: Split, guess: CalibratedGuess, correction: Correction
     slice is chosen among those of every second person, and measured on the others.
     """
     target = split.target
-    truth, calibrated = target.sensitive, _beliefs(guess)
+    truth, calibrated = target.sensitive, _get_beliefs(guess)
     given = calibrated if correction.posterior is None else correction.posterior
     # Last digits depend on the processor, and must not rank people of whom equally much is known.
     given = np.round(given, _RANKED_DIGITS)
@@ -156,7 +156,7 @@ _COUNT_LEAKS: dict[bytes, float] = {}
 _MOST_RECALLED = 10_000
 
 
-def _beliefs(guess: CalibratedGuess) -> _Floats:
+def _get_beliefs(guess: CalibratedGuess) -> _Floats:
     assert guess.beliefs is not None
     return guess.beliefs
 
@@ -168,7 +168,7 @@ def _find_bayes_accuracy(
     of_groups = predictions.made_with_groups or (
         predictions.trained_with_groups and not split.held_out_target
     )
-    if of_groups and from_model(sees):
+    if of_groups and keep_model_sights(sees):
         return None
     return measure_bayes(split.target, sees)
 

@@ -19,7 +19,7 @@ from fpbench.execution.wire.sealing import unseal
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
 from fpbench.execution.work.process_watch import Watch
 from fpbench.execution.work.read_only import make_read_only
-from fpbench.matrix.step import Failure, Result, Step, shortened
+from fpbench.matrix.step import Failure, Result, Step, shorten
 
 
 class StoppedError(FpbenchError):
@@ -173,5 +173,5 @@ def make_failure(step: Step, error: BaseException) -> Failure:
     if isinstance(error, ValueError) and "read-only" in message:
         words.append("what a component is given is shared with others; copy what is to be changed")
     reason = ": ".join([str(step), *filter(None, words)])
-    trace = shortened(traceback.format_exc())
-    return Failure(shortened(reason), trace, isinstance(error, InputError))
+    trace = shorten(traceback.format_exc())
+    return Failure(shorten(reason), trace, isinstance(error, InputError))

@@ -148,7 +148,7 @@ core dumps, priorities, queues and signals, or Linux ignores them."""
 _GONE = object()
 
 
-class Changes(NamedTuple):
+class ProcessChanges(NamedTuple):
     """Changes that a step made."""
 
     replaced: tuple[str, ...] = ()
@@ -188,14 +188,14 @@ class Watch:
         self._modules = 0
         self._take([_Names("sys.modules", sys.modules, dict(sys.modules), ())])
         self._take_new()
-        self._settings = _settings()
+        self._settings = _read_settings()
 
-    def look(self) -> Changes:
+    def look(self) -> ProcessChanges:
         """What has changed since the last look."""
         # First, because the settings are read by functions that may have been replaced.
         replaced = self.replaced()
-        before, self._settings = self._settings, _settings()
-        return Changes(replaced, _list_changed(before, self._settings))
+        before, self._settings = self._settings, _read_settings()
+        return ProcessChanges(replaced, _list_changed(before, self._settings))
 
     def replaced(self) -> tuple[str, ...]:
         """Names with another value than at the last look."""
@@ -212,7 +212,7 @@ class Watch:
             if new is not old and not _is_harmless(name, old, new, names.label):
                 yield f"{names.label}.{name}"
         for name in now.keys() - names.before.keys():
-            if _shadows(name, now[name], names):
+            if _hides_name(name, now[name], names):
                 yield f"{names.label}.{name}"
         names.before.clear()
         names.before.update(now)
@@ -233,7 +233,7 @@ class Watch:
         """The names whose functions and classes are a plugin's."""
         for names in new:
             for name, value in names.before.items():
-                if isinstance(value, FunctionType | type) and _root(value) in self._strangers:
+                if isinstance(value, FunctionType | type) and _find_root(value) in self._strangers:
                     yield f"{names.label}.{name}"
 
     def _take(self, new: Collection[_Names]) -> None:
@@ -241,7 +241,7 @@ class Watch:
         self._versions.add(*(names.live for names in new))
 
 
-def _root(value: Any) -> str:
+def _find_root(value: Any) -> str:
     """The package that a function or a class is of."""
     module = getattr(value, "__module__", None)
     return module.partition(".")[0] if isinstance(module, str) else ""
@@ -257,7 +257,7 @@ def _is_harmless(name: str, old: Any, new: Any, label: str) -> bool:
     return (name.startswith("_") or noted) and not callable(new)
 
 
-def _shadows(name: str, value: Any, names: _Names) -> bool:
+def _hides_name(name: str, value: Any, names: _Names) -> bool:
     """Whether a new name hides an inherited one or a builtin."""
     if names.bases:
         hides = any(name in vars(base) for base in names.bases) and name not in _NOT_SHADOWS
@@ -282,7 +282,7 @@ def _list_watched() -> Iterator[tuple[str, Any, tuple[type, ...]]]:
             if isinstance(value, type) and value not in seen:
                 seen.add(value)
                 for owner in value.__mro__:
-                    if owner.__flags__ & _HEAP_TYPE and _root(owner) in _WITH_CLASSES:
+                    if owner.__flags__ & _HEAP_TYPE and _find_root(owner) in _WITH_CLASSES:
                         yield f"{owner.__module__}.{owner.__name__}", owner, owner.__mro__[1:]
 
 
@@ -295,13 +295,13 @@ def _is_watched(name: str, root: str) -> bool:
     return not private and name.count(".") <= _DEEPEST.get(root, sys.maxsize)
 
 
-def _directory() -> str | None:
+def _read_directory() -> str | None:
     with contextlib.suppress(OSError):  # somebody has removed it
         return os.getcwd()
     return None
 
 
-def _timers() -> list[bool]:
+def _read_timers() -> list[bool]:
     """Which timers are set."""
     if sys.platform == "win32":
         return []
@@ -309,7 +309,7 @@ def _timers() -> list[bool]:
     return [signal.getitimer(kind)[0] > 0 for kind in kinds]
 
 
-def _signals() -> list[Any]:
+def _read_signals() -> list[Any]:
     """How signals are handled, and which are blocked; as numbers, for enums take longer."""
     handlers: list[Any] = list(map(_signal.getsignal, _SIGNALS))
     if sys.platform != "win32":
@@ -317,12 +317,12 @@ def _signals() -> list[Any]:
     return handlers
 
 
-def _floats() -> tuple[bool, ...]:
+def _read_float_modes() -> tuple[bool, ...]:
     """Whether floats are rounded to the nearest, and subnormal ones are not taken for 0."""
     return 1 + 0.25 * _EPS == 1, 1 + 0.75 * _EPS > 1, _SMALLEST * 0.5 > 0, _SUBNORMAL * 2 > 0
 
 
-def _ufuncs() -> tuple[Any, ...]:
+def _read_ufunc_state() -> tuple[Any, ...]:
     """How numpy treats errors, and how many numbers it converts at once, by which it sums."""
     return np.geterr(), np.geterrcall(), np.getbufsize()
 
@@ -347,12 +347,12 @@ def _lacks_files() -> bool:
     return most != resource.RLIM_INFINITY and least + _SPARE_FILES > most
 
 
-def _umask() -> int:
+def _read_umask() -> int:
     os.umask(mask := os.umask(0o77))
     return mask
 
 
-def _streams() -> tuple[Any, ...]:
+def _read_streams() -> tuple[Any, ...]:
     """Identities of standard input, output and error."""
     about: list[Any] = [sys.stdin, sys.stdout, sys.stderr]
     for number in range(3):
@@ -364,23 +364,23 @@ def _streams() -> tuple[Any, ...]:
     return tuple(about)
 
 
-def _resource_limits() -> tuple[Any, ...]:
+def _read_resource_limits() -> tuple[Any, ...]:
     if sys.platform == "win32":
         return ()
     import resource
 
-    return tuple(map(resource.getrlimit, _kinds_of_limits()))
+    return tuple(map(resource.getrlimit, _list_limit_kinds()))
 
 
 @cache
-def _kinds_of_limits() -> tuple[int, ...]:
+def _list_limit_kinds() -> tuple[int, ...]:
     import resource
 
     kinds = (getattr(resource, f"RLIMIT_{name}", None) for name in _LIMITS)
     return tuple(kind for kind in kinds if kind is not None)
 
 
-def _options() -> list[Any]:
+def _read_options() -> list[Any]:
     """Options of loaded libraries."""
     options: list[Any] = []
     if sklearn := sys.modules.get("sklearn"):
@@ -391,48 +391,48 @@ def _options() -> list[Any]:
     return options
 
 
-def _context() -> tuple[Any, ...]:
+def _read_context() -> tuple[Any, ...]:
     context = decimal.getcontext()
     return context.prec, context.rounding, context.Emin, context.Emax
 
 
-def _threads() -> int:
+def _count_threads() -> int:
     """Number of threads without a name of their own, which libraries give to theirs."""
     return sum(thread.name.startswith("Thread-") for thread in threading.enumerate())
 
 
-def _environment() -> dict[Any, Any]:
+def _read_environment() -> dict[Any, Any]:
     """The environment as Python stores it, which is faster than to decode it."""
     return dict(vars(os.environ)["_data"])
 
 
 _SETTINGS: dict[str, Callable[[], Any]] = {
-    "the environment": _environment,
-    "the working directory": _directory,
-    "resource limits": _resource_limits,
+    "the environment": _read_environment,
+    "the working directory": _read_directory,
+    "resource limits": _read_resource_limits,
     "warnings that are errors": lambda: [f for f in warnings.filters if f[0] == "error"],
-    "numpy.seterr": _ufuncs,
-    "the rounding of floats": _floats,
-    "signal handlers": _signals,
-    "timers": _timers,
-    "the umask": _umask,
+    "numpy.seterr": _read_ufunc_state,
+    "the rounding of floats": _read_float_modes,
+    "signal handlers": _read_signals,
+    "timers": _read_timers,
+    "the umask": _read_umask,
     "the locale": lambda: locale.setlocale(locale.LC_ALL),
-    "the decimal context": _context,
+    "the decimal context": _read_context,
     "sys.path": lambda: list(sys.path),
     "sys.meta_path": lambda: list(sys.meta_path),
     "sys.path_hooks": lambda: list(sys.path_hooks),
     "the recursion limit": sys.getrecursionlimit,
     "the garbage collector": lambda: (gc.isenabled(), gc.get_threshold()),
     "sys.settrace": lambda: (sys.gettrace(), sys.getprofile()),
-    "standard input and output": _streams,
+    "standard input and output": _read_streams,
     "open files": _lacks_files,
     "the timeout of sockets": socket.getdefaulttimeout,
-    "threads": _threads,
-    "options of libraries": _options,
+    "threads": _count_threads,
+    "options of libraries": _read_options,
 }
 
 
-def _settings() -> dict[str, Any]:
+def _read_settings() -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for name, read in _SETTINGS.items():
         try:
@@ -456,7 +456,7 @@ def _is_like_options(before: list[Any], now: list[Any]) -> bool:
 
 def _is_like_importers(before: list[Any], now: list[Any]) -> bool:
     """Whether no importer was removed, and new ones come last or are of known libraries."""
-    others = [one for one in now if one in before or _root(one) not in _IMPORTERS]
+    others = [one for one in now if one in before or _find_root(one) not in _IMPORTERS]
     return others[: len(before)] == before
 
 

@@ -10,7 +10,7 @@ from fpbench.base.errors import PluginError
 from fpbench.components.guarantee import Guarantee
 from fpbench.components.measures import fold_name
 from fpbench.components.names import FIXED
-from fpbench.components.own_measures import MEASURED, reserved_like
+from fpbench.components.own_measures import MEASURED, find_reserved_like
 from fpbench.components.records import MeasureValues
 from fpbench.store.packing import is_identical
 
@@ -21,7 +21,7 @@ _LONGEST_READ = 200
 """Letters of a name that are compared; a longer one cannot be stored."""
 
 
-class Words(NamedTuple):
+class ComponentWords(NamedTuple):
     """What a component says of its own work: its notes, or its measures."""
 
     kind: str
@@ -39,7 +39,7 @@ class Words(NamedTuple):
 
 
 def make_row(
-    measured: Mapping[str, object], words: Iterable[Words], guarantee: Guarantee | None
+    measured: Mapping[str, object], words: Iterable[ComponentWords], guarantee: Guarantee | None
 ) -> MeasureValues:
     """A row of what fpbench measured and what components say.
 
@@ -51,7 +51,7 @@ def make_row(
     """
     row: dict[str, Any] = dict(measured)
     assert row.keys() <= MEASURED, f"measures that no table names: {row.keys() - MEASURED}"
-    givers: dict[str, tuple[str, Words]] = {}
+    givers: dict[str, tuple[str, ComponentWords]] = {}
     for part in words:
         if not isinstance(part.values, Mapping):
             raise PluginError(
@@ -72,12 +72,12 @@ def make_row(
     return row
 
 
-def _check_name(part: Words, name: Any) -> str:
+def _check_name(part: ComponentWords, name: Any) -> str:
     """How a name reads; refuse one of fpbench's own."""
     if not isinstance(name, str):
         raise PluginError(f"{part}: the name of a measure must be a text, not {_quote_name(name)}")
     read = fold_name(name[:_LONGEST_READ])
-    own = reserved_like(read)
+    own = find_reserved_like(read)
     if own is not None:
         like = "is" if name == own else f"looks like {own!r}, which is"
         whose = "what every row has" if own in FIXED else "what fpbench measures itself"
@@ -88,7 +88,7 @@ def _check_name(part: Words, name: Any) -> str:
     return read
 
 
-def _check_promises(part: Words, guarantee: Guarantee | None) -> None:
+def _check_promises(part: ComponentWords, guarantee: Guarantee | None) -> None:
     """Refuse the epsilon of a guarantee that is not the model's.
 
     A measure whose name ends in epsilon reads as the model's. An auditor may measure an epsilon, so

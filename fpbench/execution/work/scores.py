@@ -32,15 +32,15 @@ def measure_attack(
     Whatever rests on a correction is None where there is none.
     """
     truth, trained_for = split.target.sensitive, predictions.asked
-    initial = _accuracy(guess.values, truth)
+    initial = _compute_accuracy(guess.values, truth)
     measures: AttackMeasures = {
         "people": len(truth),
         "n_groups": len(split.target.groups),
         "adversary_sees": ", ".join(guess.sees),
         "majority_accuracy": float(np.bincount(truth).max() / len(truth)),
-        "prior_accuracy": _prior_accuracy(split),
+        "prior_accuracy": _compute_prior_accuracy(split),
         "initial_accuracy": initial,
-        "balanced_accuracy": _balanced_accuracy(guess.values, truth),
+        "balanced_accuracy": _compute_balanced_accuracy(guess.values, truth),
         "corrected_accuracy": None,
         "gain": None,
         "asked_metric": trained_for.metric if trained_for else None,
@@ -53,7 +53,7 @@ def measure_attack(
         "proven": int(correction.status in _PROVEN) if correction.status else None,
     }
     if correction.values is not None:
-        corrected = _accuracy(correction.values, truth)
+        corrected = _compute_accuracy(correction.values, truth)
         changed = correction.values != guess.values
         count = int(np.count_nonzero(changed))
         right = int(np.count_nonzero(correction.values[changed] == truth[changed]))
@@ -107,10 +107,10 @@ def measure_model(split: Split, predictions: Predictions, claim: Claim | None) -
     claimed = claim.constraint if claim else None
     constraint = claimed or predictions.asked or RateConstraint()
     measures: ModelMeasures = {
-        "train_accuracy": _accuracy(predictions.train, split.train.labels),
-        "test_accuracy": _accuracy(predictions.test, split.test.labels),
-        "train_unfairness": _unfairness(constraint, split.train, predictions.train),
-        "test_unfairness": _unfairness(constraint, split.test, predictions.test),
+        "train_accuracy": _compute_accuracy(predictions.train, split.train.labels),
+        "test_accuracy": _compute_accuracy(predictions.test, split.test.labels),
+        "train_unfairness": _compute_unfairness(constraint, split.train, predictions.train),
+        "test_unfairness": _compute_unfairness(constraint, split.test, predictions.test),
         "model_epsilon": None,
     }
     if (guarantee := predictions.guarantee) is not None:
@@ -139,7 +139,7 @@ def measure_release(release: Release, people: Sample, predictions: Codes) -> Rel
     errors = np.abs(values - truth)
     known = not np.isnan(release.low).any()
     inside = (release.low <= truth) & (truth <= release.high)
-    tenth = _tenths(np.array([truth]))[0]
+    tenth = _floor_to_tenths(np.array([truth]))[0]
     return {
         "audit_metric": release.metric,
         "epsilon": release.guarantee.epsilon,
@@ -157,30 +157,30 @@ def measure_release(release: Release, people: Sample, predictions: Codes) -> Rel
         "random_guess_error": (truth**2 + (1 - truth) ** 2) / 2,
         "four_fifths_right": float(((values >= _FOUR_FIFTHS) == (truth >= _FOUR_FIFTHS)).mean()),
         "true_tenth": float(tenth),
-        "tenth_recall": float((_tenths(values) == tenth).mean()),
+        "tenth_recall": float((_floor_to_tenths(values) == tenth).mean()),
     }
 
 
-def _tenths(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _floor_to_tenths(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rounded down to tenths; what is 0.3 but for a rounding error is 0.3."""
     return np.asarray(np.floor(values * 10 + 1e-9) / 10)
 
 
-def _prior_accuracy(split: Split) -> float:
+def _compute_prior_accuracy(split: Split) -> float:
     k, parts = len(split.target.groups), (split.target, split.attack)
     shares = [np.bincount(part.sensitive, minlength=k) / len(part) for part in parts]
     return float(shares[0] @ shares[1])
 
 
-def _accuracy(values: Codes, truth: Codes) -> float:
+def _compute_accuracy(values: Codes, truth: Codes) -> float:
     return float(np.mean(values == truth))
 
 
-def _balanced_accuracy(values: Codes, truth: Codes) -> float:
+def _compute_balanced_accuracy(values: Codes, truth: Codes) -> float:
     right = values == truth
     return float(np.mean([right[truth == group].mean() for group in np.unique(truth)]))
 
 
-def _unfairness(constraint: RateConstraint, part: Sample, predictions: Codes) -> float:
+def _compute_unfairness(constraint: RateConstraint, part: Sample, predictions: Codes) -> float:
     k = len(part.groups)
     return float(constraint.unfairness(part.sensitive, predictions, part.labels, k))

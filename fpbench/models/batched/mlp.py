@@ -113,7 +113,9 @@ class Networks:
         most = max(1, (1 << 20) // (max(len(design), 1) * max(self.hidden)))
         for first in range(0, len(chances), most):
             chunk = replace(self, flat=self.flat[first : first + most])
-            chances[first : first + most] = _apply_sigmoid(_forward(design, chunk.layers)[2])
+            chances[first : first + most] = _apply_sigmoid(
+                _propagate_forward(design, chunk.layers)[2]
+            )
         return chances
 
     def take(self, first: int, last: int) -> Networks:
@@ -274,7 +276,7 @@ class _Adam:
         """Train the first len(y) networks by one step."""
         count = len(y)
         networks, gradients = self.networks.take(0, count), self.gradients.take(0, count)
-        _backward(x, y, w, networks.layers, gradients.layers)
+        _propagate_backward(x, y, w, networks.layers, gradients.layers)
         flat, g, spare = networks.flat, gradients.flat, self.spare[:count]
         if self.training.penalty:
             g += np.multiply(flat, self.penalised, out=spare)
@@ -294,7 +296,7 @@ class _Adam:
         flat -= spare
 
 
-def _forward(x: _Floats, layers: tuple[_Floats, ...]) -> tuple[_Floats, _Floats, _Floats]:
+def _propagate_forward(x: _Floats, layers: tuple[_Floats, ...]) -> tuple[_Floats, _Floats, _Floats]:
     """Hidden units (B, n, h1) and (B, n, h2), and scores (B, n)."""
     first, second, bias, third, last = layers
     one = np.matmul(x, first)
@@ -307,12 +309,12 @@ def _forward(x: _Floats, layers: tuple[_Floats, ...]) -> tuple[_Floats, _Floats,
     return one, two, scores
 
 
-def _backward(
+def _propagate_backward(
     x: _Floats, y: _Floats, w: _Floats, layers: tuple[_Floats, ...], into: tuple[_Floats, ...]
 ) -> None:
     """Gradients of the weighted mean loss, written into arrays shaped as the layers."""
     _, second, _, third, _ = layers
-    one, two, scores = _forward(x, layers)
+    one, two, scores = _propagate_forward(x, layers)
     off = _apply_sigmoid(scores)
     off -= y
     off *= w

@@ -24,7 +24,7 @@ from fpbench.models.private_tree.split_scores import (
     SELECTIONS,
     Criterion,
     Selection,
-    impurity_sensitivity,
+    compute_impurity_sensitivity,
 )
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class TreeRecipe:
         """Scale of the noise that splits are chosen with."""
         if not self.private:
             return 0.0
-        return impurity_sensitivity(self.criterion, self.most_people) / self.level_epsilon
+        return compute_impurity_sensitivity(self.criterion, self.most_people) / self.level_epsilon
 
     @property
     def guarantee(self) -> Guarantee | None:

@@ -31,11 +31,13 @@ def _compute_gini(zeros: Floats, ones: Floats) -> Floats:
 
 
 def _compute_entropy(zeros: Floats, ones: Floats) -> Floats:
-    bits = np.asarray(_times_log2(zeros + ones) - _times_log2(zeros) - _times_log2(ones))
+    bits = np.asarray(
+        _multiply_by_log2(zeros + ones) - _multiply_by_log2(zeros) - _multiply_by_log2(ones)
+    )
     return np.maximum(bits, 0.0, out=bits)
 
 
-def _times_log2(mass: Floats) -> Floats:
+def _multiply_by_log2(mass: Floats) -> Floats:
     """A mass times its logarithm to base 2; 0 at 0."""
     return np.asarray(mass * np.log2(np.where(mass > 0, mass, 1.0)))
 
@@ -54,7 +56,8 @@ def impurity(criterion: Criterion, zeros: Floats, ones: Floats) -> Floats:
     impurity; `entropy` is the size times the entropy in bits; `max` is min(a, b), the number of
     errors. All are concave, homogeneous (twice the people, twice the impurity), and 0 for a pure
     child, so adding a person raises the sum over the children of a split by 0 to
-    `impurity_sensitivity`, whichever child the person is in, or however divided between both.
+    `compute_impurity_sensitivity`, whichever child the person is in, or however divided between
+    both.
 
     Parameters
     ----------
@@ -75,7 +78,7 @@ def impurity(criterion: Criterion, zeros: Floats, ones: Floats) -> Floats:
     return _IMPURITY[criterion](zeros, ones)
 
 
-def impurity_sensitivity(criterion: Criterion, most_people: int) -> float:
+def compute_impurity_sensitivity(criterion: Criterion, most_people: int) -> float:
     """Greatest change of the impurity of a split when one person is added, to make `most_people`.
 
     It is the impurity of a child of one person of a label and all others of the other.

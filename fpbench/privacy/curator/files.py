@@ -35,7 +35,7 @@ def read_token(path: Path) -> str:
     return text
 
 
-def others_may_read(path: Path) -> bool:
+def is_readable_by_others(path: Path) -> bool:
     """Whether other users of this machine may read a file."""
     return os.name == "posix" and bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
 

@@ -32,7 +32,7 @@ from fpbench.components.guarantee import Neighbours, check_epsilon
 from fpbench.components.mechanism import Mechanism
 from fpbench.data.sample import Codes
 from fpbench.privacy.curator.files import read_token
-from fpbench.privacy.curator.wire import ABOUT, HISTOGRAM_QUERY, Query
+from fpbench.privacy.curator.wire import ABOUT, HISTOGRAM_QUERY, QueryMessage
 from fpbench.privacy.ledger import Balance
 
 TOKEN = "FPBENCH_CURATOR_TOKEN"
@@ -149,7 +149,7 @@ class RemoteCurator:
         parameters = np.asarray(epsilon, dtype=np.float64)
         for value in set(parameters.ravel().tolist()):
             mechanism.guarantee(value, self.neighbours)  # refuses a wrong epsilon
-        query = Query.of(cells, n_cells, parameters, mechanism, repetitions, self.people)
+        query = QueryMessage.of(cells, n_cells, parameters, mechanism, repetitions, self.people)
         query.check_size(len(self.groups))
         answer = self._ask(HISTOGRAM_QUERY, query.model_dump_json().encode())
         shape = (*parameters.shape, repetitions, n_cells, len(self.groups))

@@ -17,7 +17,7 @@ from fpbench.components.mechanism import Mechanism
 from fpbench.components.spec import specify
 from fpbench.privacy.curator.connections import get_place
 from fpbench.privacy.curator.curator import Curator
-from fpbench.privacy.curator.wire import Query, compute_longest_query
+from fpbench.privacy.curator.wire import QueryMessage, compute_longest_query
 from fpbench.privacy.ledger import Balance, Ledger
 
 SHORTEST_TOKEN = 16
@@ -117,7 +117,7 @@ class Service:
         RefusedError if it is no query, is not allowed, or costs more than the rest of the budget.
         """
         try:
-            query = Query.read(body)
+            query = QueryMessage.read(body)
             entry["cells"] = query.n_cells
             entry["answers"] = len(query.epsilon) * query.repetitions
             entry["epsilon"] = math.fsum(query.epsilon) * query.repetitions

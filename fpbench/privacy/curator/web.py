@@ -156,7 +156,7 @@ def _describe(error: Exception) -> str:
     return f"{type(error).__name__}{where}"
 
 
-def unavailable() -> str | None:
+def explain_unavailable() -> str | None:
     """Why this machine cannot serve, with the command that helps; None if it can."""
     missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
     if not missing:

@@ -30,7 +30,7 @@ _Epsilon = Annotated[float, Field(ge=LEAST_EPSILON, le=1e9, allow_inf_nan=False)
 """A greater epsilon hides nothing, and sums of it overflow."""
 
 
-class Query(BaseModel):
+class QueryMessage(BaseModel):
     """A histogram query as it is sent: JSON, the cells packed into bytes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -54,7 +54,7 @@ class Query(BaseModel):
         mechanism: Mechanism,
         repetitions: int,
         people: int,
-    ) -> Query:
+    ) -> QueryMessage:
         """The query of an auditor; InputError if cells or numbers are out of range."""
         codes = check_cells(cells, n_cells, people)
         check_range(codes, n_cells)
@@ -72,12 +72,12 @@ class Query(BaseModel):
         )
 
     @classmethod
-    def read(cls, body: bytes) -> Query:
+    def read(cls, body: bytes) -> QueryMessage:
         """The query in a request; InputError names a mistake, but repeats no content."""
         return cls._validate(body)
 
     @classmethod
-    def _validate(cls, content: dict[str, Any] | bytes) -> Query:
+    def _validate(cls, content: dict[str, Any] | bytes) -> QueryMessage:
         try:
             if isinstance(content, bytes):
                 return cls.model_validate_json(content)

@@ -16,12 +16,12 @@ from fpbench import __version__
 from fpbench.base.errors import FpbenchError, StoreError
 from fpbench.base.files import read_file, read_matrix
 from fpbench.components.catalog import discover
-from fpbench.results.across_runs import Entry, Place, list_entries
+from fpbench.results.across_runs import BoardEntry, Place, list_entries
 from fpbench.results.snapshot import Snapshot, read_snapshot
 from fpbench.store.environment import describe_environment
 from fpbench.store.reading import SessionRecord
 from fpbench.store.store import Store
-from fpbench.testing.submissions.checking import CheckOptions, Checkup, Finding, Outcome, check
+from fpbench.testing.submissions.checking import CheckOptions, CheckOutcome, Checkup, Finding, check
 from fpbench.testing.submissions.folder import Submission, find_submission
 from fpbench.testing.submissions.manifest import (
     MANIFEST,
@@ -52,7 +52,7 @@ class Entrant:
     """sha256 of its files with manifest and signature; empty if these cannot be read."""
     snapshot: Snapshot | None = None
     """What it holds; None if that cannot be read or ranked."""
-    entries: tuple[tuple[Place, Entry], ...] = ()
+    entries: tuple[tuple[Place, BoardEntry], ...] = ()
     """What it has for the boards."""
     sessions: tuple[SessionRecord, ...] = ()
     matrix: str = ""
@@ -141,7 +141,9 @@ def _recall_check(submission: Submission, recorded: Any, here: str) -> Checkup |
     try:
         if recorded["checks"] != here:
             return None
-        findings = tuple(Finding(str(n), Outcome(o), str(w)) for n, o, w in recorded["findings"])
+        findings = tuple(
+            Finding(str(n), CheckOutcome(o), str(w)) for n, o, w in recorded["findings"]
+        )
         return Checkup(submission, findings, int(recorded["same"])) if findings else None
     except (KeyError, TypeError, ValueError):
         return None

@@ -25,7 +25,7 @@ Child: TypeAlias = str | None
 """Text, which is escaped, or HTML; None for nothing."""
 
 
-def element(tag: str, *children: Child, **attributes: str | None) -> Html:
+def make_element(tag: str, *children: Child, **attributes: str | None) -> Html:
     """An element; an attribute is left out if None, and `class_` is `class`, `data_x` `data-x`."""
     written = "".join(
         f' {name.strip("_").replace("_", "-")}="{_escape(value)}"'
@@ -47,7 +47,7 @@ def _escape(text: str) -> str:
     return escape(escape_unprintable(text, but="\n"))
 
 
-def table(
+def make_table(
     caption: str,
     headings: Sequence[str],
     rows: Iterable[tuple[Sequence[Child], str | None]],
@@ -69,27 +69,29 @@ def table(
     right = frozenset(numbers)
     kinds = ["number" if heading in right else None for heading in headings]
     head = [
-        element("th", heading, scope="col", role="columnheader", class_=kind)
+        make_element("th", heading, scope="col", role="columnheader", class_=kind)
         for heading, kind in zip(headings, kinds, strict=True)
     ]
     body = [
-        element("tr", *(
-            element("td", element("span", cell), role="cell", class_=kind, data_name=heading)
+        make_element("tr", *(
+            make_element(
+                "td", make_element("span", cell), role="cell", class_=kind, data_name=heading
+            )
             for cell, kind, heading in zip(cells, kinds, headings, strict=True)
         ), role="row", class_=row_class)
         for cells, row_class in rows
     ]  # fmt: skip
     # As cards, rows and cells are blocks: the roles keep them a table for screen readers.
-    return element(
+    return make_element(
         "table",
-        element("caption", caption),
-        element("thead", element("tr", *head, role="row"), role="rowgroup"),
-        element("tbody", *body, role="rowgroup"),
+        make_element("caption", caption),
+        make_element("thead", make_element("tr", *head, role="row"), role="rowgroup"),
+        make_element("tbody", *body, role="rowgroup"),
         role="table",
     )
 
 
-def page(title: str, site: str, root: str, *content: Child) -> str:
+def make_page(title: str, site: str, root: str, *content: Child) -> str:
     """A whole page, which runs no script and asks for nothing.
 
     `root`: path from the page to the start page's folder: empty, or `../`.
@@ -102,12 +104,14 @@ def page(title: str, site: str, root: str, *content: Child) -> str:
         ("reports.html", "Reports"), ("index.html#submissions", "Submissions"),
         ("index.html#components", "Components"),
     ]  # fmt: skip
-    items = [element("li", element("a", words, href=root + link)) for link, words in links]
-    header = element(
+    items = [
+        make_element("li", make_element("a", words, href=root + link)) for link, words in links
+    ]
+    header = make_element(
         "header",
-        element("p", site, class_="brand"),
-        element("nav", element("ul", *items), aria_label="Site"),
-        element("h1", title),
+        make_element("p", site, class_="brand"),
+        make_element("nav", make_element("ul", *items), aria_label="Site"),
+        make_element("h1", title),
     )
     head = [
         Html('<meta charset="utf-8">'),
@@ -116,13 +120,15 @@ def page(title: str, site: str, root: str, *content: Child) -> str:
         Html('<meta name="color-scheme" content="light dark">'),
         Html('<meta name="referrer" content="no-referrer">'),
         Html('<link rel="icon" href="data:,">'),
-        element("title", title if title == site else f"{title} · {site}"),
+        make_element("title", title if title == site else f"{title} · {site}"),
         Html(f"<style>{style}</style>"),
     ]
     body = [
-        element("a", "Skip to the content", class_="skip", href="#content"),
+        make_element("a", "Skip to the content", class_="skip", href="#content"),
         header,
-        element("main", *content, id="content"),
+        make_element("main", *content, id="content"),
     ]
-    whole = element("html", element("head", *head), element("body", *body), lang="en")
+    whole = make_element(
+        "html", make_element("head", *head), make_element("body", *body), lang="en"
+    )
     return f"<!doctype html>\n{whole}\n"

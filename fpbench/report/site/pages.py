@@ -7,15 +7,22 @@ from dataclasses import dataclass
 
 from fpbench.base.errors import InputError
 from fpbench.base.sheet import Sheet
-from fpbench.base.text import count_noun, percent
+from fpbench.base.text import count_noun, format_percent
 from fpbench.components.names import KINDS
 from fpbench.components.own_measures import GLOSSARY, GUARANTEE
 from fpbench.report.site.cards import Card
 from fpbench.report.site.entrants import Entrant, write_time
-from fpbench.report.site.html import Child, Html, element, join, page, table
-from fpbench.results.across_runs import TASKS, Entry, Section, Task, write_interval, write_value
-from fpbench.results.leaderboard import sheet
-from fpbench.testing.submissions.checking import Finding, Outcome
+from fpbench.report.site.html import Child, Html, join, make_element, make_page, make_table
+from fpbench.results.across_runs import (
+    TASKS,
+    BoardEntry,
+    Section,
+    Task,
+    write_interval,
+    write_value,
+)
+from fpbench.results.leaderboard import make_sheet
+from fpbench.testing.submissions.checking import CheckOutcome, Finding
 
 _FEW_BOARDS = 8
 """Boards of a task that the start page shows."""
@@ -31,8 +38,8 @@ _NUMBERS = frozenset(
 _APART = ("attacks", "note")
 """What entries of a board share that is too long for its name."""
 _CLASSES = {
-    Outcome.PASSED: "passed", Outcome.NOTED: "note", Outcome.FAILED: "failed",
-    Outcome.SKIPPED: "skipped",
+    CheckOutcome.PASSED: "passed", CheckOutcome.NOTED: "note", CheckOutcome.FAILED: "failed",
+    CheckOutcome.SKIPPED: "skipped",
 }  # fmt: skip
 
 
@@ -65,26 +72,28 @@ class Contents:
             f"was run again here, and gave what the submission says. Submissions that are not "
             "verified have no rank."
         )
-        parts: list[Child] = [element("p", lead, class_="lead")]
+        parts: list[Child] = [make_element("p", lead, class_="lead")]
         for task in TASKS:
             mine = self._list_largest(task)
-            parts += [element("h2", task.title, id=task.name), element("p", task.rule)]
+            parts += [make_element("h2", task.title, id=task.name), make_element("p", task.rule)]
             if not mine:
-                parts.append(element("p", "No submission has any.", class_="hint"))
+                parts.append(make_element("p", "No submission has any.", class_="hint"))
                 continue
             parts.append(self._write_winners(task, mine))
             words = f"All {len(mine)} boards" if len(mine) > _FEW_BOARDS else "All entries"
-            parts.append(element("p", element("a", words, href=f"{task.name}.html")))
-        parts += [element("h2", "Submissions", id="submissions"), self._write_submissions()]
-        parts += [element("h2", "Components", id="components"), self._write_components()]
-        return page(self.title, self.title, "", *parts)
+            parts.append(make_element("p", make_element("a", words, href=f"{task.name}.html")))
+        parts += [make_element("h2", "Submissions", id="submissions"), self._write_submissions()]
+        parts += [make_element("h2", "Components", id="components"), self._write_components()]
+        return make_page(self.title, self.title, "", *parts)
 
     def _write_winners(self, task: Task, sections: Sequence[Section]) -> Html:
         """What is best on each of the largest boards."""
         heading = GLOSSARY.heading(task.measure)
         rows: list[tuple[list[Child], str | None]] = []
         for number, section in enumerate(sections[:_FEW_BOARDS]):
-            board = element("a", _name_section(section), href=f"{task.name}.html#board-{number}")
+            board = make_element(
+                "a", _name_section(section), href=f"{task.name}.html#board-{number}"
+            )
             best = section.best
             if not best:
                 rows.append(([board, "no verified submission", "-", "-", "-"], "doubtful"))
@@ -99,7 +108,7 @@ class Contents:
                 None,
             ))  # fmt: skip
         headings = ["board", "best", heading, "95 %", "submission"]
-        return table(f"{task.title}: the best of each board", headings, rows, _NUMBERS)
+        return make_table(f"{task.title}: the best of each board", headings, rows, _NUMBERS)
 
     def _write_submissions(self) -> Html:
         rows = []
@@ -112,17 +121,17 @@ class Contents:
                      entrant.started, join([status, " " if words else None, words])]  # fmt: skip
             rows.append((cells, None if entrant.verified else "doubtful"))
         headings = ["submission", "title", "cells", "run on", "checked"]
-        return table("Submissions", headings, rows, ["cells"])
+        return make_table("Submissions", headings, rows, ["cells"])
 
     def _write_components(self) -> Html:
         parts: list[Child] = []
         for kind in KINDS:
             mine = [card for card in self.cards.values() if card.kind == kind]
             if mine:
-                links = [element("a", card.use, href=f"components/{card.name}.html")
+                links = [make_element("a", card.use, href=f"components/{card.name}.html")
                          for card in sorted(mine, key=lambda card: card.use)]  # fmt: skip
-                parts += [element("dt", kind), element("dd", join(links, ", "))]
-        return element("dl", *parts)
+                parts += [make_element("dt", kind), make_element("dd", join(links, ", "))]
+        return make_element("dl", *parts)
 
     def _list_largest(self, task: Task) -> list[Section]:
         """The boards of a task, those of most verified entries first: anybody can send others."""
@@ -136,18 +145,18 @@ class Contents:
             "interval over seeds lies beyond. Entries that do not differ significantly may share a "
             "rank. Submissions that are not verified, and entries of one seed, have none."
         )
-        parts: list[Child] = [element("p", task.rule), element("p", how, class_="hint")]
+        parts: list[Child] = [make_element("p", task.rule), make_element("p", how, class_="hint")]
         if not mine:
-            parts.append(element("p", "No submission has any.", class_="hint"))
+            parts.append(make_element("p", "No submission has any.", class_="hint"))
         for number, section in enumerate(mine[:_MOST_BOARDS]):
-            parts.append(element("h2", _name_section(section), id=f"board-{number}"))
+            parts.append(make_element("h2", _name_section(section), id=f"board-{number}"))
             parts.append(_write_facts(p for p in section.shared if p[0] in _APART))
-            parts.append(element("p", _summarise(section)))
+            parts.append(make_element("p", _summarise(section)))
             parts.append(self._write_entries(section.task, section.entries, ""))
         parts.append(_write_more(len(mine), _MOST_BOARDS, "board"))
-        return page(task.title, self.title, "", *parts)
+        return make_page(task.title, self.title, "", *parts)
 
-    def _write_entries(self, task: Task, entries: Sequence[Entry], root: str) -> Html:
+    def _write_entries(self, task: Task, entries: Sequence[BoardEntry], root: str) -> Html:
         names = [name for name in task.columns if any(name in entry.measures for entry in entries)]
         front = bool(task.beside) and any(entry.on_front for entry in entries)
         guarantee = any(entry.guarantee for entry in entries)
@@ -172,72 +181,74 @@ class Contents:
             ]
             rows.append((cells, None if entry.verified else "doubtful"))
         more = _write_more(len(entries), _MOST_ROWS, "row")
-        return join([table(task.title, headings, rows, _NUMBERS), more])
+        return join([make_table(task.title, headings, rows, _NUMBERS), more])
 
-    def _link_component(self, kind: str, entry: Entry, root: str) -> Child:
+    def _link_component(self, kind: str, entry: BoardEntry, root: str) -> Child:
         text = entry.components.get(kind)
         if text is None:
             return "-"
         card = self.cards.get((kind, dict(entry.uses).get(kind, "")))
-        return text if card is None else element(
+        return text if card is None else make_element(
             "a", text, href=f"{root}components/{card.name}.html"
         )  # fmt: skip
 
     def _link_submission(self, number: int, root: str, *, status: bool = True) -> Html:
         entrant = self.entrants[number]
-        link = element("a", entrant.name, href=f"{root}submissions/{entrant.name}.html")
+        link = make_element("a", entrant.name, href=f"{root}submissions/{entrant.name}.html")
         return join([link, " ", _write_status(entrant)]) if status else link
 
     def _write_submission(self, number: int, entrant: Entrant) -> str:
         again = f": {entrant.reason}" if entrant.reason else ""
         parts: list[Child] = [
-            element("p", _write_status(entrant), again, class_="lead"),
-            element("h2", "Checks"),
+            make_element("p", _write_status(entrant), again, class_="lead"),
+            make_element("h2", "Checks"),
             _write_findings(entrant.checkup.findings),
-            element("h2", "Where it comes from"),
+            make_element("h2", "Where it comes from"),
             _write_provenance(entrant),
         ]
         parts += self._write_places("On the boards", lambda entry: entry.run == number)
         if entrant.snapshot is not None:
-            parts.append(element("h2", "All that it measured"))
+            parts.append(make_element("h2", "All that it measured"))
             try:
                 boards = entrant.snapshot.leaderboards()
             except InputError as error:  # it may rank by what nothing has
-                parts.append(element("p", str(error), class_="hint"))
+                parts.append(make_element("p", str(error), class_="hint"))
             else:
-                parts += [_write_sheet(sheet(board, most=_MOST_ROWS))
+                parts += [_write_sheet(make_sheet(board, most=_MOST_ROWS))
                           for board in boards[:_MOST_BOARDS]]  # fmt: skip
                 parts.append(_write_more(len(boards), _MOST_BOARDS, "leaderboard"))
         if entrant.matrix:
-            parts += [element("h2", "Its matrix"), element("pre", entrant.matrix)]
-        return page(entrant.title, self.title, "../", *parts)
+            parts += [make_element("h2", "Its matrix"), make_element("pre", entrant.matrix)]
+        return make_page(entrant.title, self.title, "../", *parts)
 
     def _write_card(self, card: Card) -> str:
         facts = [("kind", f"{card.kind}: {KINDS[card.kind].summary}"), ("paper", card.reference),
                  ("distribution", card.source), ("code", card.code)]  # fmt: skip
         parts: list[Child] = [
-            element("p", card.summary, class_="lead"),
+            make_element("p", card.summary, class_="lead"),
             _write_facts(facts),
-            element(
-                "p", "Parameters: ", element("code", f"fpbench describe {card.kind} {card.use}")
+            make_element(
+                "p",
+                "Parameters: ",
+                make_element("code", f"fpbench describe {card.kind} {card.use}"),
             ),
         ]
         if card.description and card.description != card.summary:
-            parts += [element("h2", "What it is"), element("pre", card.description)]
+            parts += [make_element("h2", "What it is"), make_element("pre", card.description)]
         key = (card.kind, card.use)
         parts += self._write_places("Its numbers", lambda entry: key in entry.uses)
-        return page(card.title, self.title, "../", *parts)
+        return make_page(card.title, self.title, "../", *parts)
 
-    def _write_places(self, heading: str, is_meant: Callable[[Entry], bool]) -> list[Child]:
+    def _write_places(self, heading: str, is_meant: Callable[[BoardEntry], bool]) -> list[Child]:
         """Some entries of all boards, board by board; nothing if there are none."""
         mine = [
             (section, here) for task in TASKS for section in self._list_largest(task)
             if (here := [entry for entry in section.entries if is_meant(entry)])
         ]  # fmt: skip
-        parts: list[Child] = [element("h2", heading)] if mine else []
+        parts: list[Child] = [make_element("h2", heading)] if mine else []
         for section, here in mine[:_MOST_BOARDS]:
             parts += [
-                element("h3", f"{section.task.title}: {_name_section(section)}"),
+                make_element("h3", f"{section.task.title}: {_name_section(section)}"),
                 self._write_entries(section.task, here, "../"),
             ]
         return [*parts, _write_more(len(mine), _MOST_BOARDS, "board")]
@@ -247,7 +258,7 @@ def _write_more(count: int, most: int, noun: str) -> Child:
     """How many are not shown; nothing if all are."""
     if count <= most:
         return None
-    return element("p", count_noun(count - most, f"more {noun}"), class_="hint")
+    return make_element("p", count_noun(count - most, f"more {noun}"), class_="hint")
 
 
 def _name_section(section: Section) -> str:
@@ -259,14 +270,14 @@ def _name_section(section: Section) -> str:
     return ", ".join(words)
 
 
-def _name_entry(entry: Entry) -> str:
+def _name_entry(entry: BoardEntry) -> str:
     return ", ".join(entry.components.values())
 
 
 def _write_facts(facts: Iterable[tuple[str, str]]) -> Html:
     parts = [part for word, value in facts if value
-             for part in (element("dt", word), element("dd", value))]  # fmt: skip
-    return element("dl", *parts)
+             for part in (make_element("dt", word), make_element("dd", value))]  # fmt: skip
+    return make_element("dl", *parts)
 
 
 def _summarise(section: Section) -> str:
@@ -283,7 +294,7 @@ def _summarise(section: Section) -> str:
     among = f"Of {len(ranked)} that are ranked, " if len(ranked) > 1 else ""
     text = f"{among}{said} (95 %: {write_interval(task.measure, value)})."
     if task.name == "attacks" and "majority_accuracy" in entry.measures:
-        baseline = percent(entry.measures["majority_accuracy"].mean)
+        baseline = format_percent(entry.measures["majority_accuracy"].mean)
         text += f" Naming the largest group is right for {baseline} %."
     if others := len(best) - 1:
         text += f" The seeds do not tell {others} other{'s' * (others != 1)} apart from it."
@@ -292,17 +303,17 @@ def _summarise(section: Section) -> str:
 
 def _write_status(entrant: Entrant) -> Html:
     if entrant.verified:
-        return element("span", "verified", class_="verified")
-    return element("span", "not verified", class_="doubted")
+        return make_element("span", "verified", class_="verified")
+    return make_element("span", "not verified", class_="doubted")
 
 
 def _write_findings(findings: Iterable[Finding]) -> Html:
     rows = [
-        ([each.name, element("span", str(each.outcome), class_=_CLASSES[each.outcome]), each.words],
-         None)
+        ([each.name, make_element("span", str(each.outcome), class_=_CLASSES[each.outcome]),
+          each.words], None)
         for each in findings
     ]  # fmt: skip
-    return table("Checks", ["check", "outcome", "what came of it"], rows)
+    return make_table("Checks", ["check", "outcome", "what came of it"], rows)
 
 
 def _write_provenance(entrant: Entrant) -> Html:
@@ -329,9 +340,9 @@ def _write_provenance(entrant: Entrant) -> Html:
 def _write_sheet(shown: Sheet) -> Html:
     numbers = [column.heading for column in shown.columns if column.number]
     headings = [column.heading for column in shown.columns]
-    lines: list[Child] = [element("p", " ".join(shown.opening)) if shown.opening else None]
-    lines.append(element("p", shown.about, class_="hint") if shown.about else None)
-    lines.append(table(shown.title, headings, [(row, None) for row in shown.rows], numbers))
+    lines: list[Child] = [make_element("p", " ".join(shown.opening)) if shown.opening else None]
+    lines.append(make_element("p", shown.about, class_="hint") if shown.about else None)
+    lines.append(make_table(shown.title, headings, [(row, None) for row in shown.rows], numbers))
     if shown.remarks:
-        lines.append(element("ul", *(element("li", text) for text in shown.remarks)))
+        lines.append(make_element("ul", *(make_element("li", text) for text in shown.remarks)))
     return join(lines)

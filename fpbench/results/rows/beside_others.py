@@ -8,7 +8,7 @@ from statistics import fmean  # of exact sums, so that the order of rows does no
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.arrays import unique_inverse
+from fpbench.base.arrays import find_unique
 from fpbench.components.names import AUDIT
 from fpbench.components.own_measures import DERIVED, BesideAttacks, BesideAudits
 from fpbench.correction.leak_limits import limit_leaks_by_error
@@ -50,8 +50,8 @@ def add_comparisons(results: Results) -> Results:
 def _number_targets(results: Results) -> NDArray[np.intp]:
     """(n,) the number of what each row is an attack on: a model, made at a seed."""
     models = results.merge_combinations(("dataset", "learner"))[1][results.combination]
-    _, seeds = unique_inverse(results.seeds)
-    return unique_inverse(models * (seeds.max() + 1) + seeds)[1]
+    _, seeds = find_unique(results.seeds)
+    return find_unique(models * (seeds.max() + 1) + seeds)[1]
 
 
 def _find_best(target: NDArray[np.intp], accuracy: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -71,7 +71,7 @@ def _find_best_adversary(
     greatest accuracy counts.
     """
     models, guesses = (
-        unique_inverse(results.merge_combinations(kinds)[1][results.combination])[1]
+        find_unique(results.merge_combinations(kinds)[1][results.combination])[1]
         for kinds in (("dataset", "learner"), ("dataset", "learner", "adversary"))
     )
     known = ~np.isnan(accuracy)

@@ -29,7 +29,7 @@ OF_CLAIMS = "claim: "
 _SEVERAL = "several"
 
 
-def aspects(tally: Tallies) -> dict[str, list[str]]:
+def describe_aspects(tally: Tallies) -> dict[str, list[str]]:
     """What each line says of its guarantees and proofs.
 
     Returns: for each aspect, such as `neighbours` of an audit, `claim: delta` of a private claim or
@@ -76,7 +76,7 @@ def _list_distinct(lines: NDArray[np.int64], values: NDArray[np.int64]) -> list[
     return [(int(pair) // width - 1, int(pair) % width) for pair in pairs.tolist()]
 
 
-def classes(
+def split_classes(
     said: Mapping[str, Sequence[str]], lines: Sequence[int]
 ) -> dict[tuple[str, ...], list[int]]:
     """Lines that may be ranked together, by what sets them apart from the others.

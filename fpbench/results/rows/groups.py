@@ -80,7 +80,7 @@ class RowGroup:
         return {*names, *FIXED}
 
 
-def means_by(keys: Iterable[_Key], values: NDArray[np.float64]) -> dict[_Key, float]:
+def average_by(keys: Iterable[_Key], values: NDArray[np.float64]) -> dict[_Key, float]:
     """The mean of the values of each key; keys ascend."""
     groups: dict[_Key, list[float]] = {}
     for key, value in zip(keys, values.tolist(), strict=True):

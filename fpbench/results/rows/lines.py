@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.arrays import unique_inverse
+from fpbench.base.arrays import find_unique
 from fpbench.components.measures import Glossary
 from fpbench.components.names import KINDS
-from fpbench.results.statistics.intervals import LEAST_SEEDS, Interval, bounds
+from fpbench.results.statistics.intervals import LEAST_SEEDS, Interval, estimate_bounds
 from fpbench.store.results import Results
 
 _Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ class Tallies:
         self.results = results
         done, failed = results.finished()
         counted = np.flatnonzero(done | failed)
-        numbers, place = unique_inverse(results.combination[counted])
+        numbers, place = find_unique(results.combination[counted])
         first = np.empty(len(numbers), np.intp)
         first[place[::-1]] = np.arange(len(counted))[::-1]  # of several the last one stays
         self._combinations = numbers[np.argsort(first)]
@@ -82,7 +82,7 @@ class Tallies:
 
     @cached_property
     def _seeds(self) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-        return unique_inverse(self.results.seeds[self._rows])
+        return find_unique(self.results.seeds[self._rows])
 
     def by_seed(self, name: str) -> _Floats:
         """(lines, seeds) a measure; NaN where it was not measured."""
@@ -197,7 +197,7 @@ class _Column:
         for lines, block in self._iterate_blocks():
             if block.shape[1] >= LEAST_SEEDS:
                 with np.errstate(over="ignore", invalid="ignore"):
-                    ends[:, lines] = bounds(block, self.name)
+                    ends[:, lines] = estimate_bounds(block, self.name)
         return ends
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.arrays import unique_inverse
+from fpbench.base.arrays import find_unique
 from fpbench.components.names import KINDS, Status
 from fpbench.store.results import Results
 
@@ -66,7 +66,7 @@ class Pooled:
     """Those that only some lines have, which are not."""
 
 
-def shared(results: Results, keep: Sequence[str]) -> tuple[NDArray[np.bool_], int, int]:
+def find_shared(results: Results, keep: Sequence[str]) -> tuple[NDArray[np.bool_], int, int]:
     """The rows of the settings that every line has.
 
     Returns: (n,) a mask of rows; how many settings every line has; and how many only some have.
@@ -77,14 +77,14 @@ def shared(results: Results, keep: Sequence[str]) -> tuple[NDArray[np.bool_], in
     # A line in a setting is one combination, so that rows need not be looked at.
     finished = np.bincount(results.combination[done], minlength=len(line)) > 0
     met = np.zeros(len(settings), np.bool_)
-    met[setting[unique_inverse(results.combination[done | failed])[0]]] = True
+    met[setting[find_unique(results.combination[done | failed])[0]]] = True
     having = np.bincount(setting[finished], minlength=len(settings))
     common = (having == len(np.unique(line[finished]))) & (having > 0)
     inside = common[setting[results.combination]]
     return inside, int(common.sum()), int((met & ~common).sum())
 
 
-def pooled(results: Results, keep: Sequence[str]) -> Pooled:
+def pool(results: Results, keep: Sequence[str]) -> Pooled:
     """Average over all kinds but those that are kept.
 
     If lines have no setting in common, each is averaged over its own: `settings` is 0 then, and
@@ -92,7 +92,7 @@ def pooled(results: Results, keep: Sequence[str]) -> Pooled:
 
     `keep`: the kinds whose labels lines differ in.
     """
-    inside, count, left_out = shared(results, keep)
+    inside, count, left_out = find_shared(results, keep)
     done, failed = results.finished()
     rows = np.flatnonzero(done | failed)
     lines, line_of = results.merge_combinations(keep)
@@ -122,9 +122,7 @@ def pooled(results: Results, keep: Sequence[str]) -> Pooled:
         known=tuple(results.names),
         glossary=results.glossary,
     )
-    finished = [
-        results.combinations[i] for i in unique_inverse(results.combination[rows])[0].tolist()
-    ]
+    finished = [results.combinations[i] for i in find_unique(results.combination[rows])[0].tolist()]
     several = {kind for kind, labels in zip(KINDS, zip(*finished, strict=True), strict=False)
                if len(set(labels)) > 1}  # fmt: skip
     over = tuple(kind for kind in KINDS if kind in several and kind not in keep)
@@ -135,7 +133,7 @@ def _count_settings(
     results: Results, done: NDArray[np.intp], line_of: _Whole, groups: _Groups
 ) -> NDArray[np.int64]:
     """(groups,) how many settings the line of each group has."""
-    combinations = unique_inverse(results.combination[done])[0]
+    combinations = find_unique(results.combination[done])[0]
     counts = np.bincount(line_of[combinations], minlength=int(groups.line.max(initial=0)) + 1)
     return np.asarray(counts[groups.line])
 
@@ -147,9 +145,9 @@ class _Groups:
     """
 
     def __init__(self, line: _Whole, seed: _Whole) -> None:
-        seeds, place = unique_inverse(seed)
+        seeds, place = find_unique(seed)
         width = max(len(seeds), 1)
-        places, self.of = unique_inverse(line * width + place)
+        places, self.of = find_unique(line * width + place)
         self.line, self.seed = places // width, seeds[places % width]
 
     def __len__(self) -> int:

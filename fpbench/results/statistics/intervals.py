@@ -46,7 +46,7 @@ class Interval:
     """Seeds with a value."""
 
 
-def interval(values: NDArray[np.float64], name: str = "") -> Interval:
+def estimate_interval(values: NDArray[np.float64], name: str = "") -> Interval:
     """Mean, standard deviation and 95 % bootstrap interval of values over seeds.
 
     `values`: (n,) one value a seed. `name`: seeds the resampling, so that the same values always
@@ -62,14 +62,14 @@ def interval(values: NDArray[np.float64], name: str = "") -> Interval:
     count = len(values)
     if count < 2:
         return Interval(float(values[0]), None, None, None, count)
-    low, high = bounds(np.asarray(values, np.float64)[None], name)
+    low, high = estimate_bounds(np.asarray(values, np.float64)[None], name)
     deviation, mean = float(values.std(ddof=1)), float(values.mean())
     if np.isnan(low[0]):
         return Interval(mean, deviation, None, None, count)
     return Interval(mean, deviation, float(low[0]), float(high[0]), count)
 
 
-def bounds(
+def estimate_bounds(
     values: NDArray[np.float64], name: str, share: float = _EACH_SIDE
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Both ends of the bootstrap interval of the mean of each line.
@@ -89,19 +89,19 @@ def bounds(
         part = slice(start, start + step)
         means = _resample_means(values[part], zlib.crc32(name.encode()))
         low[part], high[part] = np.quantile(means, (tail, 1 - tail), axis=1)
-    alike = all_alike(values)
+    alike = are_alike(values)
     low[alike] = high[alike] = np.nan
     return low, high
 
 
-def all_alike(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+def are_alike(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     """(lines,) whether the values of each line are the same, but for rounding errors."""
     least, greatest = values.min(axis=-1), values.max(axis=-1)
     size = np.maximum(np.abs(least), np.abs(greatest))
     return np.asarray(greatest - least <= _NOISE * size)
 
 
-def widest(values: NDArray[np.float64], name: str, share: float) -> tuple[float, float]:
+def widen_interval(values: NDArray[np.float64], name: str, share: float) -> tuple[float, float]:
     """Ends of an interval that is wide enough for a handful of seeds, too.
 
     `values`: (n,) with n > 1. `name`: seeds the resampling. `share`: how often the mean may lie
@@ -114,14 +114,16 @@ def widest(values: NDArray[np.float64], name: str, share: float) -> tuple[float,
     from scipy.special import stdtrit
 
     mean, count = float(values.mean()), len(values)
-    if all_alike(values):
+    if are_alike(values):
         return mean, mean
     half = float(stdtrit(count - 1, 1 - share) * values.std(ddof=1)) / math.sqrt(count)
-    low, high = bounds(values[None], name, share)
+    low, high = estimate_bounds(values[None], name, share)
     return min(mean - half, float(low[0])), max(mean + half, float(high[0]))
 
 
-def greatest(gaps: Sequence[NDArray[np.float64]], tried: int, name: str) -> tuple[float, float]:
+def bound_greatest(
+    gaps: Sequence[NDArray[np.float64]], tried: int, name: str
+) -> tuple[float, float]:
     """Ends between which the greatest of some means lies: beyond each in 2 % of all cases at most.
 
     The greatest mean is above every lower end that is right, and one of several is wrong more often
@@ -134,11 +136,11 @@ def greatest(gaps: Sequence[NDArray[np.float64]], tried: int, name: str) -> tupl
     `name`: seeds the resampling.
     """
     share = _EACH_SIDE_OF_GREATEST
-    lower = max(widest(gap, name, share / tried)[0] for gap in gaps)
-    return lower, max(widest(gap, name, share)[1] for gap in gaps)
+    lower = max(widen_interval(gap, name, share / tried)[0] for gap in gaps)
+    return lower, max(widen_interval(gap, name, share)[1] for gap in gaps)
 
 
-def wilson(share: float, trials: int) -> tuple[float, float]:
+def compute_wilson(share: float, trials: int) -> tuple[float, float]:
     """Wilson's 95 % interval of a share (Probable inference, JASA 22, 1927)."""
     shrunk = _NORMAL**2 / trials
     middle = (share + shrunk / 2) / (1 + shrunk)
@@ -166,7 +168,7 @@ def _resample_means(values: NDArray[np.float64], seed: int) -> NDArray[np.float6
     if _MANY < count <= _AT_ONCE // RESAMPLES - _MANY:
         return _resample_thinned(values, seed)
     if count * RESAMPLES <= _AT_ONCE:
-        means: NDArray[np.float64] = values @ _times(count, seed).T / count
+        means: NDArray[np.float64] = values @ _draw_times(count, seed).T / count
         return means
     rng, found = np.random.default_rng(seed), np.empty((lines, RESAMPLES))
     step = max(_AT_ONCE // count, 1)
@@ -184,13 +186,13 @@ def _resample_thinned(values: NDArray[np.float64], seed: int) -> NDArray[np.floa
     on average: variances are right to one part in the number of values.
     """
     count = values.shape[1]
-    times = _times(-(-count // _MANY) * _MANY, seed)[:, :count]
+    times = _draw_times(-(-count // _MANY) * _MANY, seed)[:, :count]
     means: NDArray[np.float64] = values @ times.T / times.sum(axis=1)
     return means
 
 
 @lru_cache(maxsize=2)
-def _times(count: int, seed: int) -> NDArray[np.float64]:
+def _draw_times(count: int, seed: int) -> NDArray[np.float64]:
     return _draw_counts(np.random.default_rng(seed), count, RESAMPLES)
 
 

@@ -24,7 +24,7 @@ _NOISE = 1e-12
 _Floats = NDArray[np.float64]
 
 
-def signed_rank(first: ArrayLike, second: ArrayLike) -> _Floats:
+def compare_signed_ranks(first: ArrayLike, second: ArrayLike) -> _Floats:
     """Two-sided p-values of paired comparisons.
 
     `first`, `second`: (pairs, n) the values of both sides at the same seeds; a seed that one of
@@ -66,7 +66,7 @@ def _compute_p_values(one: _Floats, other: _Floats) -> tuple[_Floats, NDArray[np
     return p_values, above - below
 
 
-def differing(one: _Floats, other: _Floats) -> NDArray[np.int64]:
+def count_differing(one: _Floats, other: _Floats) -> NDArray[np.int64]:
     """(pairs,) at how many seeds both sides differ."""
     return np.asarray(_find_differing(one, other).sum(axis=1))
 
@@ -132,7 +132,7 @@ def _compute_distribution(ranks: tuple[int, ...]) -> _Floats:
     return np.cumsum(chances)
 
 
-def holm(p_values: ArrayLike) -> _Floats:
+def adjust_by_holm(p_values: ArrayLike) -> _Floats:
     """P-values that may be compared with a level as if there were only one.
 
     `p_values`: (m,) of m comparisons; NaN of those that could not be made, which do not count.
@@ -148,7 +148,7 @@ def holm(p_values: ArrayLike) -> _Floats:
     return found
 
 
-def adjusted(one: _Floats, other: _Floats, shown: _Floats | None = None) -> _Floats:
+def adjust_p_values(one: _Floats, other: _Floats, shown: _Floats | None = None) -> _Floats:
     """P-values of several paired comparisons together.
 
     `one`, `other`: (pairs, seeds) the values of both sides; NaN where one lacks a seed. `shown`:
@@ -169,12 +169,12 @@ def adjusted(one: _Floats, other: _Floats, shown: _Floats | None = None) -> _Flo
     """
     p_values, contrary = _test_directions(one, other, shown)
     p_values[contrary] = 1.0
-    able = 2.0 ** (1 - differing(one, other)) <= ALPHA
-    p_values[able] = holm(p_values[able])
+    able = 2.0 ** (1 - count_differing(one, other)) <= ALPHA
+    p_values[able] = adjust_by_holm(p_values[able])
     return p_values
 
 
-def opposed(one: _Floats, other: _Floats, shown: _Floats | None = None) -> NDArray[np.bool_]:
+def find_opposed(one: _Floats, other: _Floats, shown: _Floats | None = None) -> NDArray[np.bool_]:
     """(pairs,) where ranks alone would tell sides apart, but not in the direction of the means."""
     p_values, contrary = _test_directions(one, other, shown)
     return contrary & (p_values < ALPHA)
@@ -196,7 +196,7 @@ def _test_directions(
     return p_values, ~agree & ~np.isnan(p_values)
 
 
-def neighbours(
+def compare_neighbours(
     values: _Floats, starts: NDArray[np.bool_] | None = None
 ) -> tuple[_Floats, list[str]]:
     """How sure it is that each line differs from the next, and what to know of it.
@@ -214,7 +214,7 @@ def neighbours(
     with np.errstate(over="ignore", invalid="ignore"):
         means = np.where(there, values, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
         shown = (means[:-1] - means[1:])[pairs]
-    compared, notes = adjusted(one, other, shown), []
+    compared, notes = adjust_p_values(one, other, shown), []
     p_values = np.full(len(values) - 1, np.nan)
     p_values[pairs] = compared
     alone = int(np.isnan(compared).sum())
@@ -224,24 +224,24 @@ def neighbours(
         )
         it = "it shares" if alone == 1 else "they share"
         notes.append(f"{alone} {sharing} no seed in common, so {it} a rank")
-    notes += contrary_notes(opposed(one, other, shown), "so they share a rank")
-    return p_values, [*notes, *too_few(differing(one, other), "ranks are shared: ")]
+    notes += note_contrary(find_opposed(one, other, shown), "so they share a rank")
+    return p_values, [*notes, *note_too_few(count_differing(one, other), "ranks are shared: ")]
 
 
-def contrary_notes(contrary: NDArray[np.bool_], so: str) -> list[str]:
+def note_contrary(contrary: NDArray[np.bool_], so: str) -> list[str]:
     """A note about pairs whose means and ranks contradict each other, and the consequence `so`."""
     count = int(contrary.sum())
     pairs = "1 pair of lines" if count == 1 else f"{count} pairs of lines"
     return [f"{pairs}: means and signed ranks point in opposite directions, {so}"] * bool(count)
 
 
-def too_few(differences: NDArray[np.int64], so: str = "") -> list[str]:
+def note_too_few(differences: NDArray[np.int64], so: str = "") -> list[str]:
     """A note if there are too few seeds for any significant difference; else an empty list.
 
     `differences`: (pairs,) at how many seeds both sides differ. `so`: what follows from it.
     """
     compared, seeds = int((differences > 0).sum()), int(differences.max(initial=0))
-    enough = enough_seeds(compared)
+    enough = count_needed_seeds(compared)
     if not compared or seeds >= enough:
         return []
     few = "one seed is" if seeds == 1 else f"{seeds} seeds are"
@@ -251,7 +251,7 @@ def too_few(differences: NDArray[np.int64], so: str = "") -> list[str]:
     ]
 
 
-def shared_ranks(p_values: _Floats, starts: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+def share_ranks(p_values: _Floats, starts: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
     """Ranks of lines in order, best first; neighbours share one unless they differ significantly.
 
     `p_values`: (lines - 1,) p-value of each line against the next; NaN where they were not
@@ -267,7 +267,7 @@ def shared_ranks(p_values: _Floats, starts: NDArray[np.bool_] | None = None) -> 
     return np.asarray(1 + of_rank - of_group)
 
 
-def enough_seeds(comparisons: int) -> int:
+def count_needed_seeds(comparisons: int) -> int:
     """The least number of seeds with which so many neighbours can be told apart at all.
 
     Of n differences the least p-value is 2^(1 - n): that all have the same sign.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Moments:
+class SampleMoments:
     """A sample of a measure in three numbers."""
 
     mean: float
@@ -30,7 +30,9 @@ class Difference:
     """p-value of the one-sided test that it is not below 0."""
 
 
-def difference(ours: Sequence[Moments], others: Sequence[Moments] | float) -> Difference:
+def compare_means(
+    ours: Sequence[SampleMoments], others: Sequence[SampleMoments] | float
+) -> Difference:
     """The difference of two means, each of independent samples alike in weight.
 
     `others`: at least one sample, independent of ours; or a number that is known.
@@ -57,11 +59,11 @@ def difference(ours: Sequence[Moments], others: Sequence[Moments] | float) -> Di
     return Difference(mean, mean - half, mean + half, float(t.cdf(mean / error, freedom)))
 
 
-def _average(samples: Sequence[Moments]) -> float:
+def _average(samples: Sequence[SampleMoments]) -> float:
     return math.fsum(sample.mean for sample in samples) / len(samples)
 
 
-def _compute_variances(samples: Sequence[Moments]) -> list[tuple[float, int]]:
+def _compute_variances(samples: Sequence[SampleMoments]) -> list[tuple[float, int]]:
     """What each sample adds to the variance of the mean of means, and its degrees of freedom."""
     n = len(samples)
     return [(s.deviation**2 / s.count / n**2, s.count - 1) for s in samples]

@@ -23,9 +23,15 @@ from fpbench.matrix.expectations import (
     Value,
     VariesMore,
 )
-from fpbench.results.rows.groups import RowGroup, means_by
-from fpbench.results.statistics.intervals import RESAMPLES, Interval, greatest, interval, wilson
-from fpbench.results.statistics.welch import Moments, difference
+from fpbench.results.rows.groups import RowGroup, average_by
+from fpbench.results.statistics.intervals import (
+    RESAMPLES,
+    Interval,
+    bound_greatest,
+    compute_wilson,
+    estimate_interval,
+)
+from fpbench.results.statistics.welch import SampleMoments, compare_means
 
 _Floats: TypeAlias = NDArray[np.float64]
 
@@ -94,13 +100,13 @@ def take_complete(expectation: Expectation, rows: RowGroup) -> RowGroup:
 
 def _average_by_seed(rows: RowGroup, values: _Floats) -> dict[Any, float]:
     """The mean over the rows of each seed, in the order of the seeds."""
-    return means_by(rows.values("seed"), values)
+    return average_by(rows.values("seed"), values)
 
 
 def _weigh_seeds(expectation: Expectation, values: Mapping[Any, float], lack: str = "") -> Evidence:
     if not values:
         return Evidence(None, lack)
-    ours = interval(np.array(list(values.values()), np.float64), expectation.quantity)
+    ours = estimate_interval(np.array(list(values.values()), np.float64), expectation.quantity)
     return Evidence(ours, _describe_doubt(ours))
 
 
@@ -124,7 +130,7 @@ def _measure_share(expectation: Share, rows: RowGroup) -> Evidence:
         against = int((equal == (expectation.expected == 0)).sum())
         note = f"{against} of {len(rows)} rows are against it" if against else ""
         return Evidence(Interval(mean, deviation, None, None, count), note)
-    low, high = wilson(mean, count)
+    low, high = compute_wilson(mean, count)
     return Evidence(Interval(mean, deviation, low, high, count))
 
 
@@ -133,7 +139,7 @@ def _measure_along(
 ) -> Evidence:
     """A statistic of the curve of each seed: the mean measure at each value of a parameter."""
     places = rows.numbers(expectation.parameter).tolist()
-    means = means_by(
+    means = average_by(
         zip(rows.values("seed"), places, strict=True), rows.numbers(expectation.measure)
     )
     curves: dict[Any, list[tuple[float, float]]] = {}
@@ -176,11 +182,11 @@ def _measure_extreme(expectation: Extreme, rows: RowGroup) -> Evidence:
     if not others:
         return Evidence(None, f"no seed has another {expectation.of} to compare with")
     rival = min(others, key=lambda value: (-sign * fmean(gaps[value].tolist()), str(value)))
-    ours, decisive = interval(gaps[rival], expectation.quantity), True
+    ours, decisive = estimate_interval(gaps[rival], expectation.quantity), True
     alone = [value for value in others if len(gaps[value]) == 1]
     if len(alone) < len(others):
         several = [sign * gaps[value] for value in others if len(gaps[value]) > 1]
-        ends = greatest(several, len(others), expectation.quantity)
+        ends = bound_greatest(several, len(others), expectation.quantity)
         low, high = sorted(sign * end for end in ends)
         spread = (low, high) if low < high else (None, None)
         ours = replace(ours, low=spread[0], high=spread[1])
@@ -238,14 +244,14 @@ def _compare_audits(expectation: Lower, rows: RowGroup) -> Evidence:
     if of is None:
         seeds, alone = set(rows.values("seed")), set()
         than = fmean(rows.numbers(str(expectation.than)).tolist())
-        gap = difference(_read_moments(rows, measure), than)
+        gap = compare_means(_read_moments(rows, measure), than)
     else:
         one, other, lack = _take_both(rows, of, expectation.value, expectation.than)
         if lack:
             return Evidence(None, lack)
         here, there = set(one.values("seed")), set(other.values("seed"))
         seeds, alone = here & there, here ^ there
-        gap = difference(
+        gap = compare_means(
             _read_moments(_take_seeds(one, seeds), measure),
             _read_moments(_take_seeds(other, seeds), measure),
         )
@@ -254,11 +260,12 @@ def _compare_audits(expectation: Lower, rows: RowGroup) -> Evidence:
     return Evidence(Interval(gap.mean, None, gap.low, gap.high, len(seeds)), note)
 
 
-def _read_moments(rows: RowGroup, measure: str) -> list[Moments]:
+def _read_moments(rows: RowGroup, measure: str) -> list[SampleMoments]:
     """What each row says of repeated audits."""
     columns = (rows.numbers(name) for name in (measure, f"{measure}_deviation", "repetitions"))
     return [
-        Moments(mean, sd, int(count)) for mean, sd, count in zip(*map(list, columns), strict=True)
+        SampleMoments(mean, sd, int(count))
+        for mean, sd, count in zip(*map(list, columns), strict=True)
     ]
 
 

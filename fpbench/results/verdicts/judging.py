@@ -9,7 +9,12 @@ from fpbench.matrix.matrix import Matrix
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.verdicts.paper_tables import make_sheet, summarise
 from fpbench.results.verdicts.standings import describe_outcomes, describe_standings
-from fpbench.results.verdicts.verdicts import Outcome, Verdict, evaluate, evaluate_strongest
+from fpbench.results.verdicts.verdicts import (
+    ExpectationOutcome,
+    ExpectationVerdict,
+    evaluate,
+    evaluate_strongest,
+)
 from fpbench.store.results import Results
 
 
@@ -22,11 +27,11 @@ class Judgement:
     """With which profile and how many seeds, where the whole matrix has others; or empty."""
     tables: list[Sheet]
     """The tables that the matrix asks for."""
-    verdicts: list[Verdict]
+    verdicts: list[ExpectationVerdict]
     """What is stated, one by one."""
     tables_of_strongest: list[Sheet]
     """What the paper does not show: tables of the strongest adversaries of the run."""
-    verdicts_on_strongest: list[Verdict]
+    verdicts_on_strongest: list[ExpectationVerdict]
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -39,7 +44,7 @@ class Judgement:
     @property
     def deviates(self) -> bool:
         """Whether anything that is stated deviates from what was measured."""
-        return any(verdict.outcome == Outcome.DEVIATES for verdict in self.verdicts)
+        return any(verdict.outcome == ExpectationOutcome.DEVIATES for verdict in self.verdicts)
 
 
 def judge_results(matrix: Matrix, results: Results) -> Judgement:

@@ -15,7 +15,7 @@ from fpbench.base.text import format_number
 from fpbench.components.names import KINDS
 from fpbench.matrix.summary_tables import SummaryColumn, SummaryTable
 from fpbench.results.rows.groups import RowGroup
-from fpbench.results.statistics.intervals import Interval, interval
+from fpbench.results.statistics.intervals import Interval, estimate_interval
 from fpbench.results.verdicts.verdicts import take_strongest
 
 _OPTIONAL = ("mechanism", "policy")
@@ -66,7 +66,7 @@ def _compute_value(column: SummaryColumn, group: RowGroup) -> tuple[Interval | N
     if column.statistic != "seeds" and any(len(values) > 1 for values in by_seed.values()):
         return None, True
     means = [next(iter(by_seed[seed])) for seed in sorted(by_seed)]
-    return (interval(np.array(means), column.measure) if means else None), False
+    return (estimate_interval(np.array(means), column.measure) if means else None), False
 
 
 def make_sheet(summary: SummaryTable, lines: Sequence[SummaryRow]) -> Sheet:

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from fpbench.matrix.expectations import Expectation
 from fpbench.results.sentences import list_words
-from fpbench.results.verdicts.verdicts import Outcome, Verdict
+from fpbench.results.verdicts.verdicts import ExpectationOutcome, ExpectationVerdict
 
 
 class Standing(StrEnum):
@@ -33,18 +33,18 @@ class JudgedStatement:
     """`holds` if all verdicts are matched; `holds under conditions` if half of them or more are,
     and others deviate or are undecided, and `holds in few cases` if fewer are; `does not hold` if
     none is matched and some deviate. What was not run does not count."""
-    counts: dict[Outcome, int]
+    counts: dict[ExpectationOutcome, int]
     """How many verdicts of each outcome there are, but for those that were not run."""
     least: float | None
     """The least of our numbers; None if nothing was run."""
     greatest: float | None
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ExpectationVerdict, ...]
     """All verdicts on it, also on what was not run."""
-    where: dict[Outcome, tuple[str, ...]]
+    where: dict[ExpectationOutcome, tuple[str, ...]]
     """Of statements that hold in some cases only: data sets and settings by outcome."""
 
 
-def judge_statements(verdicts: Iterable[Verdict]) -> list[JudgedStatement]:
+def judge_statements(verdicts: Iterable[ExpectationVerdict]) -> list[JudgedStatement]:
     """Statements with their standing, in the order of their verdicts.
 
     `verdicts`: as `evaluate` gives them: those of one statement beside each other.
@@ -65,7 +65,7 @@ _STANDS = {
 }
 
 
-def describe_standings(verdicts: Iterable[Verdict]) -> str:
+def describe_standings(verdicts: Iterable[ExpectationVerdict]) -> str:
     """How many statements hold, and how many do not, in a sentence."""
     judged = judge_statements(verdicts)
     counts = Counter(one.standing for one in judged)
@@ -78,41 +78,41 @@ def describe_standings(verdicts: Iterable[Verdict]) -> str:
 
 
 _BECAME = {
-    Outcome.MATCHED: "matched what is stated",
-    Outcome.DEVIATES: "deviated",
-    Outcome.UNDECIDED: "stayed undecided",
-    Outcome.NOT_RUN: "could not be run",
+    ExpectationOutcome.MATCHED: "matched what is stated",
+    ExpectationOutcome.DEVIATES: "deviated",
+    ExpectationOutcome.UNDECIDED: "stayed undecided",
+    ExpectationOutcome.NOT_RUN: "could not be run",
 }
 
 
-def describe_outcomes(verdicts: Collection[Verdict]) -> str:
+def describe_outcomes(verdicts: Collection[ExpectationVerdict]) -> str:
     """How many verdicts there are of each outcome, in a sentence."""
     counts = Counter(verdict.outcome for verdict in verdicts)
     parts = [f"{counts[outcome]} {verb}" for outcome, verb in _BECAME.items() if counts[outcome]]
     return f"Of {len(verdicts)} check{'s' * (len(verdicts) != 1)}, {list_words(parts)}."
 
 
-def _judge(expectation: Expectation, verdicts: list[Verdict]) -> JudgedStatement:
-    run = [verdict for verdict in verdicts if verdict.outcome is not Outcome.NOT_RUN]
+def _judge(expectation: Expectation, verdicts: list[ExpectationVerdict]) -> JudgedStatement:
+    run = [verdict for verdict in verdicts if verdict.outcome is not ExpectationOutcome.NOT_RUN]
     counted = Counter(verdict.outcome for verdict in run)
-    counts = {outcome: counted[outcome] for outcome in Outcome if counted[outcome]}
+    counts = {outcome: counted[outcome] for outcome in ExpectationOutcome if counted[outcome]}
     standing = _decide_standing(counts)
-    places: dict[Outcome, list[str]] = {}
+    places: dict[ExpectationOutcome, list[str]] = {}
     for verdict in run if standing in (Standing.CONDITIONS, Standing.RARELY) else ():
         place = ", ".join(str(value) for value in verdict.per.values())
         places.setdefault(verdict.outcome, []).append(place)
-    where = {outcome: tuple(places[outcome]) for outcome in Outcome if outcome in places}
+    where = {outcome: tuple(places[outcome]) for outcome in ExpectationOutcome if outcome in places}
     means = [verdict.ours.mean for verdict in run if verdict.ours is not None]
     least, greatest = (min(means), max(means)) if means else (None, None)
     return JudgedStatement(expectation, standing, counts, least, greatest, tuple(verdicts), where)
 
 
-def _decide_standing(counts: dict[Outcome, int]) -> Standing:
+def _decide_standing(counts: dict[ExpectationOutcome, int]) -> Standing:
     if not counts:
         return Standing.NOT_RUN
-    if set(counts) == {Outcome.MATCHED}:
+    if set(counts) == {ExpectationOutcome.MATCHED}:
         return Standing.HOLDS
-    if Outcome.MATCHED in counts:
-        often = 2 * counts[Outcome.MATCHED] >= sum(counts.values())
+    if ExpectationOutcome.MATCHED in counts:
+        often = 2 * counts[ExpectationOutcome.MATCHED] >= sum(counts.values())
         return Standing.CONDITIONS if often else Standing.RARELY
-    return Standing.FAILS if Outcome.DEVIATES in counts else Standing.UNDECIDED
+    return Standing.FAILS if ExpectationOutcome.DEVIATES in counts else Standing.UNDECIDED

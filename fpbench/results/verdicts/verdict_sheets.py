@@ -10,7 +10,7 @@ from fpbench.base.sheet import Column, Sheet
 from fpbench.base.text import format_number
 from fpbench.matrix.expectations import Expectation
 from fpbench.results.verdicts.standings import JudgedStatement, judge_statements
-from fpbench.results.verdicts.verdicts import Outcome, Verdict
+from fpbench.results.verdicts.verdicts import ExpectationOutcome, ExpectationVerdict
 
 _MOST_REASONS = 4
 """Reasons that are given why checks could not be run."""
@@ -20,7 +20,7 @@ _MOST_EXCEPTIONS = 4
 """Statements with more exceptions do not name them; the table of their verdicts does."""
 
 
-def list_verdict_sheets(verdicts: Sequence[Verdict]) -> list[Sheet]:
+def list_verdict_sheets(verdicts: Sequence[ExpectationVerdict]) -> list[Sheet]:
     """A table for each statement: what was stated, and whether our numbers agree."""
     return [
         lay_out_verdicts(expectation, list(group))
@@ -28,7 +28,7 @@ def list_verdict_sheets(verdicts: Sequence[Verdict]) -> list[Sheet]:
     ]
 
 
-def lay_out_verdicts(expectation: Expectation, verdicts: Sequence[Verdict]) -> Sheet:
+def lay_out_verdicts(expectation: Expectation, verdicts: Sequence[ExpectationVerdict]) -> Sheet:
     """The checks of a statement: ours, its interval, and whether they agree."""
     names = list(dict.fromkeys(name for verdict in verdicts for name in verdict.per))
     places = {name: [str(verdict.per.get(name, "")) for verdict in verdicts] for name in names}
@@ -57,7 +57,7 @@ def lay_out_verdicts(expectation: Expectation, verdicts: Sequence[Verdict]) -> S
     )
 
 
-def _format_ours(verdict: Verdict) -> tuple[str, str, str]:
+def _format_ours(verdict: ExpectationVerdict) -> tuple[str, str, str]:
     """Our number, its interval and its number of seeds."""
     ours = verdict.ours
     if ours is None:
@@ -66,14 +66,14 @@ def _format_ours(verdict: Verdict) -> tuple[str, str, str]:
     return format_number(ours.mean), spread, str(ours.count)
 
 
-def standings_sheet(
-    verdicts: Sequence[Verdict], title: str = "", opening: tuple[str, ...] = ()
+def make_standings_sheet(
+    verdicts: Sequence[ExpectationVerdict], title: str = "", opening: tuple[str, ...] = ()
 ) -> Sheet:
     """Each statement in a line: whether it holds, how often, and the range of our numbers."""
     rows = []
     for judged in judge_statements(verdicts):
         run = sum(judged.counts.values())
-        matched = f"{judged.counts.get(Outcome.MATCHED, 0)} of {run}" if run else "-"
+        matched = f"{judged.counts.get(ExpectationOutcome.MATCHED, 0)} of {run}" if run else "-"
         statement = judged.expectation.says + _name_exceptions(judged)
         kind = judged.expectation.statistic
         rows.append((judged.standing.value, statement, matched, format_range(judged), kind))
@@ -88,9 +88,9 @@ def standings_sheet(
     return Sheet(title, "", columns, tuple(rows), notes=notes, opening=opening)
 
 
-def _list_reasons(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+def _list_reasons(verdicts: Sequence[ExpectationVerdict]) -> tuple[str, ...]:
     """Why checks could not be run, each reason once."""
-    lost = [verdict.note for verdict in verdicts if verdict.outcome is Outcome.NOT_RUN]
+    lost = [verdict.note for verdict in verdicts if verdict.outcome is ExpectationOutcome.NOT_RUN]
     reasons = [shorten(reason, _REASON_LENGTH, placeholder=" …") for reason in dict.fromkeys(lost)]
     more = [f"further reasons: {len(reasons) - _MOST_REASONS}"] * (len(reasons) > _MOST_REASONS)
     return (*(f"not run: {reason}" for reason in reasons[:_MOST_REASONS]), *more)
@@ -98,8 +98,8 @@ def _list_reasons(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
 
 def _name_exceptions(judged: JudgedStatement) -> str:
     """Where a statement does not hold that holds elsewhere, if these places are few."""
-    places = [place for outcome, names in judged.where.items() if outcome is not Outcome.MATCHED
-              for place in names]  # fmt: skip
+    places = [place for outcome, names in judged.where.items()
+              if outcome is not ExpectationOutcome.MATCHED for place in names]  # fmt: skip
     return f" (not {'; '.join(places)})" if 0 < len(places) <= _MOST_EXCEPTIONS else ""
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from fpbench.base.errors import suggest_name
 from fpbench.components.names import KINDS
-from fpbench.matrix.expectations import Expectation, Region
-from fpbench.results.rows.groups import RowGroup, means_by
+from fpbench.matrix.expectations import Expectation, NumberRegion
+from fpbench.results.rows.groups import RowGroup, average_by
 from fpbench.results.statistics.intervals import Interval
 from fpbench.results.verdicts.evidence import Evidence, gather_evidence, take_complete
 
@@ -21,7 +21,7 @@ _PLANNED = (*KINDS, "seed")
 """Columns that a row has before it is run."""
 
 
-class Outcome(StrEnum):
+class ExpectationOutcome(StrEnum):
     """What became of an expectation."""
 
     MATCHED = "matched"
@@ -31,7 +31,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ExpectationVerdict:
     """An expectation beside what our rows say, for one combination of values.
 
     Notes
@@ -50,7 +50,7 @@ class Verdict:
     expectation: Expectation
     per: Mapping[str, Any]
     """The combination: values of `dataset` and of the columns of the expectation's `per`."""
-    outcome: Outcome
+    outcome: ExpectationOutcome
     ours: Interval | None
     """Our number, that `expectation.quantity` describes; None if there is none."""
     rows: int
@@ -66,7 +66,7 @@ class Verdict:
 
 def evaluate(
     expectations: Iterable[Expectation], rows: RowGroup, ignore: Collection[str] = ()
-) -> list[Verdict]:
+) -> list[ExpectationVerdict]:
     """Verdicts on expectations, at least one for each, in their order.
 
     `rows`: rows of any status. Their order decides the order of the verdicts and nothing else. A
@@ -76,7 +76,9 @@ def evaluate(
     return [v for e in expectations for v in _evaluate(e, rows, frozenset(ignore))]
 
 
-def evaluate_strongest(expectations: Iterable[Expectation], rows: RowGroup) -> list[Verdict]:
+def evaluate_strongest(
+    expectations: Iterable[Expectation], rows: RowGroup
+) -> list[ExpectationVerdict]:
     """Verdicts on what is said of some adversaries, from the rows of the strongest ones.
 
     Expectations whose `where` names no adversary are left out, as they are about the targets or
@@ -95,7 +97,7 @@ def find_strongest(rows: RowGroup) -> dict[tuple[str, str], str]:
     guesses = done.take(~np.isnan(done.numbers("initial_accuracy")))
     keys = zip(*map(guesses.values, ("dataset", "learner", "adversary")), strict=True)
     means: dict[tuple[str, str], dict[str, float]] = {}
-    for (*target, adversary), mean in means_by(keys, guesses.numbers("initial_accuracy")).items():
+    for (*target, adversary), mean in average_by(keys, guesses.numbers("initial_accuracy")).items():
         means.setdefault((target[0], target[1]), {})[adversary] = mean
     return {
         target: min(names, key=lambda name: (-names[name], name)) for target, names in means.items()
@@ -116,7 +118,7 @@ def take_strongest(rows: RowGroup) -> RowGroup:
 
 def _evaluate(
     expectation: Expectation, rows: RowGroup, ignore: frozenset[str]
-) -> Iterator[Verdict]:
+) -> Iterator[ExpectationVerdict]:
     where = {c: v for c, v in expectation.where.items() if c not in ignore}
     per = tuple(dict.fromkeys(("dataset", *(c for c in expectation.per if c not in ignore))))
     before = {c: v for c, v in where.items() if c in _PLANNED}
@@ -135,7 +137,7 @@ def _evaluate(
 
 def _judge_dataset(
     expectation: Expectation, matching: RowGroup, undone: RowGroup, per: tuple[str, ...]
-) -> Iterator[Verdict]:
+) -> Iterator[ExpectationVerdict]:
     """A verdict for each combination; one too for those of which no row is done."""
     early = [column for column in per if column in _PLANNED]
     lost, seen = undone.split(early), set()
@@ -156,7 +158,7 @@ def _judge(
     combination: Mapping[str, Any],
     group: RowGroup,
     lost: RowGroup | None,
-) -> Verdict:
+) -> ExpectationVerdict:
     used = take_complete(expectation, group)
     if not len(used):
         return _make_not_run(expectation, combination, _explain_incomplete(expectation, group))
@@ -168,25 +170,27 @@ def _judge(
         notes.append(_explain_undone(lost))
     note = "; ".join(filter(None, notes))
     outcome = _decide(evidence, expectation.region)
-    return Verdict(expectation, combination, outcome, evidence.ours, len(used), note)
+    return ExpectationVerdict(expectation, combination, outcome, evidence.ours, len(used), note)
 
 
-def _decide(evidence: Evidence, region: Region) -> Outcome:
+def _decide(evidence: Evidence, region: NumberRegion) -> ExpectationOutcome:
     """The rule of `Verdict`."""
     ours = evidence.ours
     if ours is None:
-        return Outcome.NOT_RUN
+        return ExpectationOutcome.NOT_RUN
     if not evidence.decisive:
-        return Outcome.UNDECIDED
+        return ExpectationOutcome.UNDECIDED
     low = ours.mean if ours.low is None else ours.low
     high = ours.mean if ours.high is None else ours.high
     if region.holds(low) and region.holds(high):
-        return Outcome.MATCHED
-    return Outcome.DEVIATES if region.misses(low, high) else Outcome.UNDECIDED
+        return ExpectationOutcome.MATCHED
+    return ExpectationOutcome.DEVIATES if region.misses(low, high) else ExpectationOutcome.UNDECIDED
 
 
-def _make_not_run(expectation: Expectation, combination: Mapping[str, Any], reason: str) -> Verdict:
-    return Verdict(expectation, combination, Outcome.NOT_RUN, None, 0, reason)
+def _make_not_run(
+    expectation: Expectation, combination: Mapping[str, Any], reason: str
+) -> ExpectationVerdict:
+    return ExpectationVerdict(expectation, combination, ExpectationOutcome.NOT_RUN, None, 0, reason)
 
 
 # Why there is no number

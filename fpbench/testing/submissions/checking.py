@@ -24,7 +24,7 @@ from fpbench.components.attack_kinds import Dataset
 from fpbench.components.catalog import Catalog, Entry, discover
 from fpbench.components.names import Status
 from fpbench.components.spec import specify
-from fpbench.execution.isolation.confining import USER, isolated_user
+from fpbench.execution.isolation.confining import USER, find_isolated_user
 from fpbench.execution.verification import read_stored_matrix, recompute
 from fpbench.matrix.axes import MAX_CELLS
 from fpbench.matrix.limits import Limits
@@ -37,7 +37,7 @@ from fpbench.testing.submissions.folder import Submission
 from fpbench.testing.submissions.lock import list_differences, list_versions, read_lock
 from fpbench.testing.submissions.manifest import MANIFEST, SIGNATURE, find_changes, read_manifest
 from fpbench.testing.submissions.signing import find_signer
-from fpbench.testing.targets import checks_of_entry
+from fpbench.testing.targets import list_entry_checks
 
 _FEW = 5
 """Things that are named where more are counted."""
@@ -45,7 +45,7 @@ _IMPORT_PATH = re.compile(r"([A-Za-z_]\w*)(?:\.\w+)*:[A-Za-z_]\w*")
 _OWN_LIMITS = Limits(timeout=600.0, memory_limit=4 * 2**30)
 
 
-class Outcome(StrEnum):
+class CheckOutcome(StrEnum):
     """What became of a check."""
 
     PASSED = "passed"
@@ -60,7 +60,7 @@ class Finding(NamedTuple):
     """A check of a submission, and what came of it."""
 
     name: str
-    outcome: Outcome
+    outcome: CheckOutcome
     words: str
 
 
@@ -94,7 +94,7 @@ class Checkup:
     @property
     def passes(self) -> bool:
         """Whether no check failed."""
-        return all(each.outcome is not Outcome.FAILED for each in self.findings)
+        return all(each.outcome is not CheckOutcome.FAILED for each in self.findings)
 
     @property
     def verified(self) -> bool:
@@ -104,7 +104,7 @@ class Checkup:
     @property
     def reason(self) -> str:
         """The check that failed first, or else the last one, which runs cells again."""
-        failed = (each for each in self.findings if each.outcome is Outcome.FAILED)
+        failed = (each for each in self.findings if each.outcome is CheckOutcome.FAILED)
         told = next(failed, self.findings[-1])
         return f"{told.name}: {told.words}"
 
@@ -118,7 +118,7 @@ def check(submission: Submission, options: CheckOptions) -> Checkup:
     is.
     """
     inspector = _Inspector(submission, options)
-    sent: tuple[tuple[str, Callable[[], tuple[Outcome, str]]], ...] = (
+    sent: tuple[tuple[str, Callable[[], tuple[CheckOutcome, str]]], ...] = (
         ("manifest", inspector.check_manifest),
         ("signature", inspector.check_signature),
     )
@@ -141,9 +141,9 @@ def check(submission: Submission, options: CheckOptions) -> Checkup:
         if name == "kit" and not options.kit:
             continue
         # What does not hold together is not run, and what cannot be read has nothing to check.
-        failed = next((each.name for each in findings if each.outcome is Outcome.FAILED), None)
+        failed = next((each.name for each in findings if each.outcome is CheckOutcome.FAILED), None)
         if failed and (name == "recomputation" or inspector.unreadable):
-            findings.append(Finding(name, Outcome.SKIPPED, f"because of {failed}"))
+            findings.append(Finding(name, CheckOutcome.SKIPPED, f"because of {failed}"))
             continue
         try:
             findings.append(Finding(name, *make()))
@@ -151,7 +151,7 @@ def check(submission: Submission, options: CheckOptions) -> Checkup:
             # Then the fault is that of the file of signers, or of this machine.
             if name == "signature" and not isinstance(error, StoreError):
                 raise
-            findings.append(Finding(name, Outcome.FAILED, submission.hide_place(str(error))))
+            findings.append(Finding(name, CheckOutcome.FAILED, submission.hide_place(str(error))))
     return Checkup(submission, tuple(findings), inspector.same)
 
 
@@ -189,29 +189,32 @@ class _Inspector:
         """Read once: what is signed is what files are compared with."""
         return read_manifest(self._submission.folder)
 
-    def check_manifest(self) -> tuple[Outcome, str]:
+    def check_manifest(self) -> tuple[CheckOutcome, str]:
         _, checksums = self._manifest
         self.unreadable = True
         changes = find_changes(self._submission.folder, checksums)
         self.unreadable = False
         if changes:
-            return Outcome.FAILED, f"files differ from {MANIFEST}: {changes}"
-        return Outcome.PASSED, f"{len(checksums)} files are as {MANIFEST} says"
+            return CheckOutcome.FAILED, f"files differ from {MANIFEST}: {changes}"
+        return CheckOutcome.PASSED, f"{len(checksums)} files are as {MANIFEST} says"
 
-    def check_signature(self) -> tuple[Outcome, str]:
+    def check_signature(self) -> tuple[CheckOutcome, str]:
         if self._options.signers is not None:
             content, _ = self._manifest
             signer = find_signer(self._submission.folder, content, self._options.signers)
-            return Outcome.PASSED, f"of {signer}"
+            return CheckOutcome.PASSED, f"of {signer}"
         if (self._submission.folder / SIGNATURE).exists():
-            return Outcome.NOTED, "there is one; --signed FILE says whose"
-        return Outcome.NOTED, "there is none"
+            return CheckOutcome.NOTED, "there is one; --signed FILE says whose"
+        return CheckOutcome.NOTED, "there is none"
 
-    def refuse_unsigned(self) -> tuple[Outcome, str]:
+    def refuse_unsigned(self) -> tuple[CheckOutcome, str]:
         """Of a mere run directory, where a signature is required."""
-        return Outcome.FAILED, "a run directory has none; fpbench submit new makes a submission"
+        return (
+            CheckOutcome.FAILED,
+            "a run directory has none; fpbench submit new makes a submission",
+        )
 
-    def check_run(self) -> tuple[Outcome, str]:
+    def check_run(self) -> tuple[CheckOutcome, str]:
         self.unreadable = True
         statuses = list(self._results.statuses)
         _ = self._matrix  # which is that of the run, or this raises
@@ -219,16 +222,16 @@ class _Inspector:
         done, failed = statuses.count(Status.DONE), statuses.count(Status.FAILED)
         words = f"{done:,} of {len(statuses):,} cells are done"
         if not done:
-            return Outcome.FAILED, words
+            return CheckOutcome.FAILED, words
         if failed:
-            return Outcome.NOTED, f"{words}, {failed:,} failed"
-        return (Outcome.PASSED if done == len(statuses) else Outcome.NOTED), words
+            return CheckOutcome.NOTED, f"{words}, {failed:,} failed"
+        return (CheckOutcome.PASSED if done == len(statuses) else CheckOutcome.NOTED), words
 
-    def check_seeds(self) -> tuple[Outcome, str]:
+    def check_seeds(self) -> tuple[CheckOutcome, str]:
         """Who chooses seeds by their results can have any; the first ones nobody chooses."""
         seeds = np.unique(self._results.seeds).tolist()
         if not seeds:
-            return Outcome.SKIPPED, "there is none"
+            return CheckOutcome.SKIPPED, "there is none"
         first = [*range(len(seeds))]
         with Store(self._submission.run) as store:
             unshown = {*store.unshown_seeds} - {*seeds}
@@ -242,24 +245,27 @@ class _Inspector:
             doubts.append(f"others of the run are left out: {len(unshown)}")
         told = f"{seeds[0]} to {seeds[-1]}" if seeds == first else _name_few([*map(str, seeds)])
         words = "; ".join([f"{count_noun(len(seeds), 'seed')}, {told}", *doubts])
-        return (Outcome.NOTED if doubts else Outcome.PASSED), words
+        return (CheckOutcome.NOTED if doubts else CheckOutcome.PASSED), words
 
-    def check_lock(self) -> tuple[Outcome, str]:
+    def check_lock(self) -> tuple[CheckOutcome, str]:
         locked, recorded = read_lock(self._submission.folder), list_versions(self._environment)
         if differences := list_differences(locked, recorded):
-            return Outcome.FAILED, f"contradicts what the run records: {_name_few(differences)}"
-        return Outcome.PASSED, f"{len(locked)} versions, as the run records them"
+            return (
+                CheckOutcome.FAILED,
+                f"contradicts what the run records: {_name_few(differences)}",
+            )
+        return CheckOutcome.PASSED, f"{len(locked)} versions, as the run records them"
 
-    def check_limits(self) -> tuple[Outcome, str]:
-        limits, user = self._matrix.limits.tighten(self._options.limits), isolated_user()
+    def check_limits(self) -> tuple[CheckOutcome, str]:
+        limits, user = self._matrix.limits.tighten(self._options.limits), find_isolated_user()
         words = f"{count_noun(len(self._results), 'cell')} of at most {self._options.max_cells:,}"
         if limits:
             words += f"; each step has a process of its own, and may take {limits}"
         if user is None:
-            return Outcome.NOTED, f"{words}; adversaries have your rights: {USER} is not set"
-        return Outcome.PASSED, f"{words}; adversaries run as user {user.pw_name}"
+            return CheckOutcome.NOTED, f"{words}; adversaries have your rights: {USER} is not set"
+        return CheckOutcome.PASSED, f"{words}; adversaries run as user {user.pw_name}"
 
-    def check_data(self) -> tuple[Outcome, str]:
+    def check_data(self) -> tuple[CheckOutcome, str]:
         """Its matrix could name any file of this user, and what is measured of it is published."""
         own = []
         for choice in self._matrix.axes["dataset"]:
@@ -271,11 +277,11 @@ class _Inspector:
             if any(not (file.url or file.sha256) for file in component.files):
                 own.append(f"{where} reads a file that the matrix names")
         if own:
-            return Outcome.FAILED, f"{_name_few(own)}: nobody else can recompute it"
+            return CheckOutcome.FAILED, f"{_name_few(own)}: nobody else can recompute it"
         count = len(self._matrix.axes["dataset"])
-        return Outcome.PASSED, f"{count_noun(count, 'data set')}, published or generated"
+        return CheckOutcome.PASSED, f"{count_noun(count, 'data set')}, published or generated"
 
-    def check_components(self) -> tuple[Outcome, str]:
+    def check_components(self) -> tuple[CheckOutcome, str]:
         used = [*self._find_entries()]
         foreign = [
             f"{entry.kind} {entry.name!r} is of {entry.source}" for entry in self._third_party
@@ -283,46 +289,49 @@ class _Inspector:
         foreign += [f"{path!r} is imported" for path in _list_import_paths(self._matrix)]
         if foreign:
             words = f"third parties' code, which --no-third-party refuses: {_name_few(foreign)}"
-            return Outcome.NOTED, words
-        return Outcome.PASSED, f"{count_noun(len(used), 'component')}, all built in"
+            return CheckOutcome.NOTED, words
+        return CheckOutcome.PASSED, f"{count_noun(len(used), 'component')}, all built in"
 
-    def check_kit(self) -> tuple[Outcome, str]:
+    def check_kit(self) -> tuple[CheckOutcome, str]:
         if not self._third_party:
-            return Outcome.PASSED, "built-in components keep the laws of their kinds"
+            return CheckOutcome.PASSED, "built-in components keep the laws of their kinds"
         broken, kept = [], 0
         for entry in self._third_party:
-            for each in checks_of_entry(self._catalog, entry):
+            for each in list_entry_checks(self._catalog, entry):
                 verdict = each()
                 kept += verdict.outcome is LawOutcome.KEPT
                 if verdict.outcome is LawOutcome.BROKEN:
                     broken.append(f"{each} ({verdict.reason})" if verdict.reason else str(each))
         if broken:
-            return Outcome.FAILED, f"broken laws: {_name_few(broken)}"
-        return Outcome.PASSED, f"third parties' components keep {kept} laws of their kinds"
+            return CheckOutcome.FAILED, f"broken laws: {_name_few(broken)}"
+        return CheckOutcome.PASSED, f"third parties' components keep {kept} laws of their kinds"
 
-    def recompute(self) -> tuple[Outcome, str]:
+    def recompute(self) -> tuple[CheckOutcome, str]:
         options = self._options
         if not options.sample:
-            return Outcome.SKIPPED, "no cell was run again"
+            return CheckOutcome.SKIPPED, "no cell was run again"
         again = recompute(
             self._submission.run, options.sample, seed=options.seed, jobs=options.jobs,
             limits=options.limits,
         )  # fmt: skip
         if again.misplaced:
             names = _name_few([ascii(name) for name in again.misplaced])
-            return Outcome.FAILED, f"rows name what fpbench measures elsewhere, or never: {names}"
+            return (
+                CheckOutcome.FAILED,
+                f"rows name what fpbench measures elsewhere, or never: {names}",
+            )
         wrong = [_describe_wrong(each.cell, each.problem, [c.name for c in each.changes])
                  for each in again.checked if each.wrong]  # fmt: skip
         count = len(again.checked)
         if wrong:
-            return Outcome.FAILED, f"{len(wrong)} of {count} cells: {_name_few(wrong)}"
+            return CheckOutcome.FAILED, f"{len(wrong)} of {count} cells: {_name_few(wrong)}"
         self.same = sum(each.same for each in again.checked)
         if not self.same:
-            return Outcome.NOTED, (
+            return CheckOutcome.NOTED, (
                 f"none of {count} cells can be compared here: they are not portable"
             )
         how = "to the last bit" if again.exact else f"within {TOLERANCE:g}"
-        return Outcome.PASSED, (
+        return CheckOutcome.PASSED, (
             f"{self.same} of {count} cells run again are the same {how} ({again.done:,} are done)"
         )
 

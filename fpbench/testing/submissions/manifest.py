@@ -30,7 +30,7 @@ _CHUNK = 2**20
 
 
 @dataclass(frozen=True)
-class Changes:
+class FolderChanges:
     """How the files of a folder differ from a manifest."""
 
     changed: tuple[str, ...]
@@ -75,10 +75,10 @@ def read_manifest(folder: Path) -> tuple[bytes, dict[str, str]]:
     return content, checksums
 
 
-def find_changes(folder: Path, checksums: Mapping[str, str]) -> Changes:
+def find_changes(folder: Path, checksums: Mapping[str, str]) -> FolderChanges:
     """How the files of a folder differ from the checksums of a manifest."""
     now = compute_manifest(folder)
-    return Changes(
+    return FolderChanges(
         changed=tuple(name for name in now if checksums.get(name, now[name]) != now[name]),
         added=tuple(name for name in now if name not in checksums),
         removed=tuple(sorted(name for name in checksums if name not in now)),

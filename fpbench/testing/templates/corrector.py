@@ -29,18 +29,18 @@ class Example(Corrector):
         self.check(problem)
         values = problem.guess.copy()
         weights = np.ones(len(values)) if problem.weights is None else problem.weights
-        missing = _missing(problem, values)
+        missing = _count_missing(problem, values)
         while missing > 0:
-            tried = list(_changes(problem, values, weights))
-            best = min(tried, key=lambda one: _missing(problem, one), default=values)
-            if _missing(problem, best) >= missing:
+            tried = list(_list_changes(problem, values, weights))
+            best = min(tried, key=lambda one: _count_missing(problem, one), default=values)
+            if _count_missing(problem, best) >= missing:
                 return Correction(None, SolverStatus.TIMEOUT)
-            values, missing = best, _missing(problem, best)
+            values, missing = best, _count_missing(problem, best)
         cost = float(weights[values != problem.guess].sum())
         return Correction(values, SolverStatus.FEASIBLE, cost)
 
 
-def _missing(problem: Problem, values: np.ndarray) -> float:
+def _count_missing(problem: Problem, values: np.ndarray) -> float:
     """How far the values are from all that is claimed; every group needs a member."""
     far = 0.0
     for claim in problem.constraints:
@@ -54,7 +54,9 @@ def _missing(problem: Problem, values: np.ndarray) -> float:
     return far
 
 
-def _changes(problem: Problem, values: np.ndarray, weights: np.ndarray) -> Iterator[np.ndarray]:
+def _list_changes(
+    problem: Problem, values: np.ndarray, weights: np.ndarray
+) -> Iterator[np.ndarray]:
     """Values with one more change, the cheapest of every sort."""
     labels = np.zeros(len(values)) if problem.labels is None else problem.labels
     for predicted, label, old in product((0, 1), (0, 1), range(problem.groups)):

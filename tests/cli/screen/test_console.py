@@ -15,7 +15,7 @@ import pytest
 from fpbench.base.sheet import Column, Sheet
 from fpbench.cli.screen import console
 from fpbench.cli.screen import results as boards
-from fpbench.cli.screen.runs import duration
+from fpbench.cli.screen.runs import format_duration
 from fpbench.cli.screen.sheets import show_sheet
 from fpbench.components.catalog import discover
 from fpbench.components.names import KINDS
@@ -27,7 +27,7 @@ from fpbench.results.contrast import compare
 from fpbench.results.ranking import rank
 from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.rows.labels import ConfiguredComponent, name_parameters
-from fpbench.results.views import view
+from fpbench.results.views import make_view_boards
 from fpbench.store.results import Results
 
 DECLARED = GLOSSARY.declaring(
@@ -140,13 +140,13 @@ def show_views():
     results = add_comparisons(Results.of([*big_run(), *audits()], DECLARED))
     for name in ("attacks", "correctors", "defences", "mechanisms"):
         by = "advantage" if name == "defences" else "gain"
-        show(view(results, name, by, name))
+        show(make_view_boards(results, name, by, name))
 
 
 def show_front():
     results = add_comparisons(Results.of(big_run()))
-    for front in pareto.pareto(results, "Front"):
-        show_sheet(pareto.front_sheet(front))
+    for front in pareto.find_fronts(results, "Front"):
+        show_sheet(pareto.make_front_sheet(front))
 
 
 def show_comparison():
@@ -231,8 +231,8 @@ def test_plain_is_letters_and_numbers_only(terminal, monkeypatch):
     out, err = terminal()
     monkeypatch.setattr(console, "MODE", console.Mode(plain=True))
     show_combinations()
-    console.error("this; do that")
-    console.heading("A heading")
+    console.show_error("this; do that")
+    console.show_heading("A heading")
     said = out.getvalue() + err.getvalue()
     assert "\x1b" not in said
     assert said.isascii()
@@ -241,7 +241,7 @@ def test_plain_is_letters_and_numbers_only(terminal, monkeypatch):
 
 def test_errors_have_a_frame_with_the_fix_on_a_terminal(terminal):
     _, err = terminal()
-    console.error("m.toml: unknown [key] 'x\x1b[2J'; did you mean 'y'?")
+    console.show_error("m.toml: unknown [key] 'x\x1b[2J'; did you mean 'y'?")
     said = err.getvalue()
     assert "\x1b[2J" not in said
     lines = [line.strip("│ \n") for line in said.replace("\x1b[0m", "").splitlines()]
@@ -265,7 +265,7 @@ def test_quiet_and_plain_show_no_progress(terminal, monkeypatch):
 
 def test_columns_may_be_chosen():
     (board,) = rank(Results.of([row("a", s, 0.1) for s in range(3)]), "gain")
-    made = board_columns.sheet(board, ["test_accuracy", "gain", "test_unfairness"])
+    made = board_columns.make_sheet(board, ["test_accuracy", "gain", "test_unfairness"])
     assert [c.heading for c in made.columns] == [
         "#",
         "accuracy",
@@ -278,11 +278,11 @@ def test_columns_may_be_chosen():
 
 def test_durations_are_said_as_people_say_them():
     said = {5: "5 s", 59: "59 s", 90: "2 min", 3000: "50 min", 7200: "2.0 h"}
-    assert {seconds: duration(seconds) for seconds in said} == said
+    assert {seconds: format_duration(seconds) for seconds in said} == said
 
 
 def test_columns_of_a_listing_are_aligned(capsys):
-    console.listing([("a", "long", "x"), ("longer", "b", "")])
+    console.show_listing([("a", "long", "x"), ("longer", "b", "")])
     assert capsys.readouterr().out == "  a       long  x\n  longer  b\n"
-    console.listing([])
+    console.show_listing([])
     assert capsys.readouterr().out == ""

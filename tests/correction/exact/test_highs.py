@@ -10,19 +10,19 @@ import pytest
 import fpbench
 from fpbench import FpbenchError
 from fpbench.claims import KnownUnfairness
-from fpbench.correction.exact.highs import Model
+from fpbench.correction.exact.highs import HighsModel
 
 
 def knapsack(values, sizes, room):
     """The most valuable things that fit, as a program."""
-    model = Model()
+    model = HighsModel()
     chosen = model.columns(np.zeros(len(values)), 1.0, -np.asarray(values, float), whole=True)
     model.row(chosen, sizes, -np.inf, room)
     return model
 
 
 def test_a_linear_program_is_solved_and_priced():
-    model = Model()
+    model = HighsModel()
     x, y = model.columns([0.0, 0.0], [4.0, np.inf], [1.0, 3.0])
     model.row([x, y], [1.0, 1.0], 10.0, np.inf)
     found = model.solve()
@@ -35,7 +35,7 @@ def test_a_linear_program_is_solved_and_priced():
 
 def test_prices_say_how_the_cost_rises():
     def solved(right):
-        model = Model()
+        model = HighsModel()
         index = model.columns(np.zeros(4), [2.0, 3.0, 1.0, 9.0], [1.0, 2.0, 5.0, 9.0])
         model.row(index, np.ones(4), right, right)
         model.row(index[:2], [1.0, -1.0], -np.inf, 1.0)
@@ -61,7 +61,7 @@ def test_whole_numbers_against_every_choice():
 
 
 def test_columns_have_numbers_in_the_shape_of_their_bounds():
-    model = Model()
+    model = HighsModel()
     first = model.columns(np.zeros((2, 3)), np.ones((2, 1)))
     second = model.columns(np.zeros(2), 5.0, [1.0, 2.0])
     assert first.tolist() == [[0, 1, 2], [3, 4, 5]]
@@ -74,7 +74,7 @@ def test_columns_have_numbers_in_the_shape_of_their_bounds():
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_no_solution_is_no_answer(whole):
-    model = Model()
+    model = HighsModel()
     index = model.columns(np.zeros(2), [1.0, 1.0], whole=whole)
     model.row(index, [1.0, 1.0], 3.0, np.inf)
     assert model.solve() is None
@@ -82,7 +82,7 @@ def test_no_solution_is_no_answer(whole):
 
 def test_a_solution_only_between_whole_numbers_is_no_whole_solution():
     for whole, nothing in ((False, False), (True, True)):
-        model = Model()
+        model = HighsModel()
         index = model.columns(np.zeros(2), [9.0, 9.0], whole=whole)
         model.row(index, [2.0, -2.0], 1.0, 1.0)
         assert (model.solve() is None) == nothing
@@ -100,7 +100,7 @@ def test_without_time_nothing_is_proven_and_the_bound_is_true(limit):
 
 
 def test_what_highs_cannot_solve_is_an_error_of_ours():
-    model = Model()
+    model = HighsModel()
     index = model.columns([-np.inf], [np.inf], [1.0])
     model.row(index, [1.0], -np.inf, 1.0)
     with pytest.raises(FpbenchError, match="HiGHS gave up: Unbounded"):
@@ -109,7 +109,7 @@ def test_what_highs_cannot_solve_is_an_error_of_ours():
 
 def test_costs_far_apart_do_not_upset_it():
     """On this program the dual simplex method gives up (HiGHS 1.15)."""
-    model = Model()
+    model = HighsModel()
     count = model.columns(np.zeros((2, 4)), np.ones((2, 1)))
     for j in range(2):
         model.row(count[j], np.ones(4), 1.0, 1.0)
@@ -140,8 +140,8 @@ def test_a_program_on_which_presolve_fails_is_solved_without():
 def test_nothing_is_printed():
     """HiGHS 1.16 prints a banner when it is made, before it can be told to be silent."""
     script = (
-        "from fpbench.correction.exact.highs import Model\n"
-        "print('before')\nmodel = Model()\nmodel.columns(0, 1, -1.0)\n"
+        "from fpbench.correction.exact.highs import HighsModel\n"
+        "print('before')\nmodel = HighsModel()\nmodel.columns(0, 1, -1.0)\n"
         "model.row([0], [1.0], 0.0, 1.0)\n"
         "print(model.solve().values)"
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fpbench.correction.exact.lattice
-from fpbench.correction.exact.lattice import UNFINISHED, Axis, Group, HalfPlane, search_lattice
+from fpbench.correction.exact.lattice import UNFINISHED, CountAxis, Group, HalfPlane, search_lattice
 
 
 def convex(rng, count, kind):
@@ -30,7 +30,7 @@ KINDS = ("free", "tied", "random", "leaving", "mixed", "powers")
 
 def box(rng, kinds=KINDS, most=6):
     return tuple(
-        Axis(int(rng.integers(0, 4)), convex(rng, int(rng.integers(1, most)), str(rng.choice(kinds))))
+        CountAxis(int(rng.integers(0, 4)), convex(rng, int(rng.integers(1, most)), str(rng.choice(kinds))))
         for _ in range(2)
     )  # fmt: skip
 
@@ -116,7 +116,7 @@ def test_few_people_in_large_boxes():
     rng = np.random.default_rng(7)
     for _ in range(120):
         shapes = [
-            tuple(Axis(0, convex(rng, int(rng.integers(3, 8)), "random")) for _ in range(2))
+            tuple(CountAxis(0, convex(rng, int(rng.integers(3, 8)), "random")) for _ in range(2))
             for _ in range(3)
         ]
         planes = [half_planes(rng, axes) for axes in shapes]
@@ -144,7 +144,7 @@ def test_one_cost_in_all_is_decided_without_listing_every_point(monkeypatch):
     """Where costs are flat there are too many points to list, and nearly any will do."""
     monkeypatch.setattr(fpbench.correction.exact.lattice, "MOST", 50_000)
     size = 100
-    axes = Axis(0, np.maximum(49.0 - np.arange(size), 0.0)), Axis(0, np.zeros(size))
+    axes = CountAxis(0, np.maximum(49.0 - np.arange(size), 0.0)), CountAxis(0, np.zeros(size))
     planes = [HalfPlane(1, -2, 0), HalfPlane(-3, 1, 0)]
     for prices in ((0.0, 0.0), (-1.0, 0.0), (0.0, 0.0)):
         groups = [Group(axes, planes) for _ in range(3)]
@@ -173,7 +173,7 @@ def test_a_search_that_would_take_too_long_is_given_up(monkeypatch):
 
 
 def test_groups_without_a_point_have_no_solution():
-    free = Axis(0, np.zeros(5)), Axis(0, np.zeros(5))
+    free = CountAxis(0, np.zeros(5)), CountAxis(0, np.zeros(5))
     nowhere = Group(free, [HalfPlane(1, 1, -1)])
     assert search_lattice([Group(free, []), nowhere], (3, 3), (0.0, 0.0), 1.0) is None
     assert nowhere.price((0.0, 0.0)) == np.inf

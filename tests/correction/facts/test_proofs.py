@@ -283,7 +283,7 @@ def test_one_member_who_may_be_anybody_is_not_nobody(monkeypatch):
 def test_a_bound_holds_whatever_the_multipliers_are(data):
     members, low, high, k = data.draw(problems())
     facts = Facts.from_counts(members, low, high)
-    program, people = linear_programs.Program.of(facts, propagate(facts), 1)
+    program, people = linear_programs.GroupProgram.of(facts, propagate(facts), 1)
     if not len(program.most):
         return
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))

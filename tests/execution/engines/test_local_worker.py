@@ -11,8 +11,8 @@ import fpbench
 from fpbench.execution.engines import local_worker as keeping
 from fpbench.execution.engines.local_worker import (
     SMALL,
+    LocalOrder,
     MissingResults,
-    Order,
     Packed,
     ResultRef,
     carry_out,
@@ -59,7 +59,7 @@ def doing(monkeypatch, value):
 
 
 def order(step, *given, final=False):
-    return Order(step, given, final, NO_LIMITS, None)
+    return LocalOrder(step, given, final, NO_LIMITS, None)
 
 
 def test_a_worker_says_what_it_lacks_is_sent_it_once_and_keeps_it(shelf, monkeypatch):

@@ -12,11 +12,11 @@ from processes import eventually, gone
 import fpbench
 from fpbench.execution.isolation.families import (
     adopt_orphans,
-    children,
-    descendants,
     end_children,
     end_marked,
     exceeds,
+    list_children,
+    list_descendants,
 )
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
@@ -73,7 +73,7 @@ def test_what_several_share_counts_once(started):
         "print('ready', flush=True)\nsignal.pause()"
     )
     process = started(script)
-    family = [process.pid, *descendants(process.pid)]
+    family = [process.pid, *list_descendants(process.pid)]
     assert len(family) == 5
     assert eventually(lambda: exceeds(family, 60 * MIB))
     assert not exceeds(family, 250 * MIB)
@@ -111,14 +111,14 @@ def test_children_end_and_orphans_that_were_adopted_too():
                 os._exit(0)
             os.read(ready, 1)
             os.wait()
-            (orphan,) = children(os.getpid())
+            (orphan,) = list_children(os.getpid())
             spared = os.fork()
             if spared == 0:
                 signal.pause()
             end_children([spared])
-            good = children(os.getpid()) == [spared] and gone(orphan)
+            good = list_children(os.getpid()) == [spared] and gone(orphan)
             end_children()
-            os._exit(0 if good and not children(os.getpid()) else 1)
+            os._exit(0 if good and not list_children(os.getpid()) else 1)
         finally:
             os._exit(2)
     assert os.waitpid(pid, 0)[1] == 0

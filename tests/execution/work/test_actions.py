@@ -12,7 +12,7 @@ import pytest
 import fpbench
 from fpbench import DataHome, HiddenError, PluginError, Sample, discover
 from fpbench.components.records import Predictions
-from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING, view_for
+from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING, make_view
 from fpbench.execution.work.execute import execute
 from fpbench.matrix.matrix import read
 from fpbench.matrix.plan import make_plan
@@ -83,7 +83,7 @@ def secrets_in(view, truth):
 @pytest.mark.parametrize("name", ["a1", "a2", "coin", "peek"])
 def test_adversaries_cannot_reach_the_groups_of_the_training_part(split, name):
     adversary = fpbench.component("adversary", name)
-    view = view_for(adversary, split, {"predictions": predictions_of(split)})
+    view = make_view(adversary, split, {"predictions": predictions_of(split)})
     truth = split.train.sensitive.astype(int)
     assert not secrets_in(view, truth)
     with pytest.raises(HiddenError, match="'sensitive' is not visible here"):
@@ -113,7 +113,7 @@ def test_an_adversary_that_declares_the_secret_is_still_not_shown_it(split):
         def guess(self, view, rng):
             raise AssertionError
 
-    view = view_for(Greedy(), split, {"predictions": predictions_of(split)})
+    view = make_view(Greedy(), split, {"predictions": predictions_of(split)})
     assert view.target.seen == {"features", "labels", "predictions"}
     assert not secrets_in(view, split.train.sensitive.astype(int))
 
@@ -124,7 +124,7 @@ def test_an_adversary_sees_what_it_declares_and_no_more(split):
         ("a2", {"features", "labels", "predictions"}),
         ("coin", {"features"}),
     ):
-        view = view_for(
+        view = make_view(
             fpbench.component("adversary", name), split, {"predictions": predictions_of(split)}
         )
         assert view.target.seen == seen
@@ -366,7 +366,7 @@ def test_an_array_does_not_decide_whether_it_is_right(split):
     guess = fpbench.Guess(
         np.zeros(n, int).view(Flatterer), np.ones(n), np.arange(m), np.zeros(m, int), np.ones(m)
     )
-    step, view = Step("key", "stream", "guess", None, ()), view_for(Believer(), split)
+    step, view = Step("key", "stream", "guess", None, ()), make_view(Believer(), split)
     guess = MEASURING["guess"](guess, (view, Believer()), step)
     assert type(guess.values) is np.ndarray
     row = ACTIONS["score"](None, (*parents[:2], guess, parents[3], measured), step)
@@ -410,7 +410,7 @@ def test_a_correction_is_one_before_it_is_measured(split, wrong, says):
 
 def test_truth_values_are_no_groups(split):
     """They would choose rows of a table of groups instead of columns."""
-    step, view = Step("key", "stream", "guess", None, ()), view_for(Believer(), split)
+    step, view = Step("key", "stream", "guess", None, ()), make_view(Believer(), split)
     for name in ("values", "held_out_values"):
         guess = replace(guessed(split), **{name: getattr(guessed(split), name).astype(bool)})
         with pytest.raises(fpbench.PluginError, match="guess must be whole numbers"):
@@ -611,7 +611,7 @@ class Believer(fpbench.Adversary):
 def believed(split, **told):
     Believer.told = told
     step = Step("key", "stream", "guess", None, ())
-    view = view_for(Believer(), split)
+    view = make_view(Believer(), split)
     guess = ACTIONS["guess"](Believer(), (view, Believer()), step)
     return MEASURING["guess"](guess, (view, Believer()), step)
 

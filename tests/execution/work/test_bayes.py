@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import fpbench
 from fpbench import DataHome, Sample
 from fpbench.components.catalog import discover
-from fpbench.execution.work.actions import view_for
+from fpbench.execution.work.actions import make_view
 from fpbench.execution.work.belief_scores import measure_bayes
 from fpbench.execution.work.execute import execute
 from fpbench.matrix.matrix import read
@@ -74,7 +74,7 @@ def test_a_split_carries_the_chances_and_no_view_does():
         def guess(self, view, rng):
             raise AssertionError
 
-    view = view_for(Greedy(), split)
+    view = make_view(Greedy(), split)
     for part, seen in ((view.target, set(SEES)), (view.attack, {*SEES, "sensitive"})):
         assert part.seen == seen
         assert part.group_chances is None

@@ -5,8 +5,8 @@ import pytest
 import fpbench
 from fpbench import Guarantee, PluginError
 from fpbench.components.names import FIXED, KINDS
-from fpbench.components.own_measures import COMPUTED, DERIVED, MEASURED, MEASURES, misplaced
-from fpbench.execution.work.rows import Words, make_row
+from fpbench.components.own_measures import COMPUTED, DERIVED, MEASURED, MEASURES, list_misplaced
+from fpbench.execution.work.rows import ComponentWords, make_row
 
 SPEAKERS = ("disclosure", "corrector", "adversary", "learner", "auditor")
 LIARS = """
@@ -80,7 +80,7 @@ HONEST = {
 
 
 def said(values, kind="adversary", name="a-1"):
-    return Words(kind, name, values)
+    return ComponentWords(kind, name, values)
 
 
 def refusal(*words, guarantee=None, measured=()):
@@ -123,7 +123,7 @@ def test_what_looks_like_a_measure_of_fpbench_is_refused(name):
     message = refusal(said({name: 99.0}))
     assert "looks like 'gain', which is what fpbench measures itself" in message
     assert message.isprintable()
-    assert misplaced([name, "gain", "error"], audit=False) == [name, "error"]
+    assert list_misplaced([name, "gain", "error"], audit=False) == [name, "error"]
 
 
 def test_other_names_are_a_components_own():

@@ -5,7 +5,7 @@ import pytest
 
 from fpbench import InputError
 from fpbench.privacy import Curator
-from fpbench.privacy.curator.files import others_may_read, read_sensitive, read_token
+from fpbench.privacy.curator.files import is_readable_by_others, read_sensitive, read_token
 
 
 @pytest.fixture
@@ -100,6 +100,6 @@ def test_a_token_is_the_only_line_of_its_file(write, tmp_path):
         read_token(tmp_path / "none")
     file = write("abc", "token")
     file.chmod(0o640)
-    assert others_may_read(file)
+    assert is_readable_by_others(file)
     file.chmod(0o600)
-    assert not others_may_read(file)
+    assert not is_readable_by_others(file)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fpbench.components.names import KINDS
 from fpbench.results.rows.lines import Tallies
-from fpbench.results.statistics.intervals import interval
+from fpbench.results.statistics.intervals import estimate_interval
 from fpbench.store.results import Results
 
 ROWS = st.lists(
@@ -52,7 +52,7 @@ def test_a_line_is_the_mean_of_its_rows(given_rows):
         assert ("gain" in measures) == (len(values) > 0)
         assert list(measures) == [name for name in ("seconds", "gain") if name in measures]
         if len(values):
-            found, alone = measures["gain"], interval(values, "gain")
+            found, alone = measures["gain"], estimate_interval(values, "gain")
             assert (found.mean, found.deviation, found.count) == (
                 alone.mean, alone.deviation, alone.count
             )  # fmt: skip

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench.components.names import KINDS
-from fpbench.results.rows.pooling import pooled
+from fpbench.results.rows.pooling import pool
 from fpbench.store.results import Results
 
 
@@ -19,7 +19,7 @@ def row(adversary, learner, seed, gain, status="done"):
 
 
 def means(rows):
-    made = pooled(Results.of(rows), ("adversary",))
+    made = pool(Results.of(rows), ("adversary",))
     return made, {(row["adversary"], row["seed"]): row.get("gain") for row in made.results.rows()}
 
 

@@ -9,8 +9,8 @@ from fpbench.cli.screen.sheets import show_sheet
 from fpbench.matrix.expectations import parse_expectations
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.verdicts.standings import Standing, judge_statements
-from fpbench.results.verdicts.verdict_sheets import list_verdict_sheets, standings_sheet
-from fpbench.results.verdicts.verdicts import Outcome, evaluate
+from fpbench.results.verdicts.verdict_sheets import list_verdict_sheets, make_standings_sheet
+from fpbench.results.verdicts.verdicts import ExpectationOutcome, evaluate
 from fpbench.store.results import Results
 
 
@@ -76,7 +76,7 @@ def test_conditions_are_named():
 def test_the_table_has_a_line_for_each_statement(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "90")
     said = stated() + stated(says="never run", where={"dataset": "z"})
-    show_sheet(standings_sheet(verdicts(said, rows("x", a=YES, b=NO))))
+    show_sheet(make_standings_sheet(verdicts(said, rows("x", a=YES, b=NO))))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["verdict", "statement", "matched", "ours", "statistic"]
     assert " ".join(lines[2].split()) == (
@@ -90,7 +90,7 @@ def test_the_table_has_a_line_for_each_statement(capsys, monkeypatch):
 def test_only_few_exceptions_are_named(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "90")
     many = {f"d{i}": NO for i in range(5)}
-    show_sheet(standings_sheet(verdicts(stated(), rows("x", a=YES, **many))))
+    show_sheet(make_standings_sheet(verdicts(stated(), rows("x", a=YES, **many))))
     assert "not d0" not in capsys.readouterr().out
 
 
@@ -115,7 +115,10 @@ def test_a_statement_that_holds_in_few_cases_says_where():
 
 def test_of_many_reasons_the_first_are_given():
     (one,) = verdicts(stated(), rows("x", a=YES))
-    lost = [replace(one, outcome=Outcome.NOT_RUN, note=f"reason {i}") for i in (1, 1, 2, 3, 4, 5)]
-    assert standings_sheet(lost).notes == (
+    lost = [
+        replace(one, outcome=ExpectationOutcome.NOT_RUN, note=f"reason {i}")
+        for i in (1, 1, 2, 3, 4, 5)
+    ]
+    assert make_standings_sheet(lost).notes == (
         *(f"not run: reason {i}" for i in (1, 2, 3, 4)), "further reasons: 1"
     )  # fmt: skip

@@ -26,7 +26,7 @@ _Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Column:
+class BinnedColumn:
     """How a feature's values become whole numbers 0..bins-1."""
 
     name: str
@@ -36,7 +36,7 @@ class Column:
     """Of a categorical; the last whole number stands for any other value."""
 
     @classmethod
-    def of(cls, values: Series[Any]) -> Column:
+    def of(cls, values: Series[Any]) -> BinnedColumn:
         """Categories as declared, or thresholds between different values, at most 63 of them."""
         if hasattr(values, "cat"):
             return cls(str(values.name), None, tuple(values.cat.categories))
@@ -70,7 +70,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Split:
+class TreeSplit:
     """A question about one column."""
 
     column: int
@@ -82,8 +82,8 @@ class Split:
 class FairTree:
     """A grown tree; its leaves are numbered 0..k-1."""
 
-    columns: tuple[Column, ...]
-    nodes: tuple[Split | int, ...]
+    columns: tuple[BinnedColumn, ...]
+    nodes: tuple[TreeSplit | int, ...]
     """Each node's question, or a leaf's number."""
     children: tuple[tuple[int, int], ...]
     """Each node's children, left and right; (-1, -1) of a leaf."""
@@ -124,12 +124,12 @@ def grow_fair_tree(people: Sample, *, fairness: float, leaves: int, minleaf: int
     `people`: features, labels and groups. `fairness`: in [0, 1]. `minleaf`: least people in a leaf.
     """
     features, n_groups = people.features, len(people.groups)
-    columns = tuple(Column.of(features[name]) for name in features.columns)
+    columns = tuple(BinnedColumn.of(features[name]) for name in features.columns)
     codes = [column.encode(features[column.name]) for column in columns]
     kinds = np.asarray(people.sensitive, np.intp) * 2 + people.labels
 
-    def find_split(rows: _Places) -> tuple[float, Split] | None:
-        best: tuple[float, Split] | None = None
+    def find_split(rows: _Places) -> tuple[float, TreeSplit] | None:
+        best: tuple[float, TreeSplit] | None = None
         for at, column in enumerate(columns):
             cells = codes[at][rows] * (2 * n_groups) + kinds[rows]
             counts = np.bincount(cells, minlength=column.bins * 2 * n_groups)
@@ -139,13 +139,13 @@ def grow_fair_tree(people: Sample, *, fairness: float, leaves: int, minleaf: int
                 cut = int(gains.argmax()) if len(gains) else 0
                 if len(gains) and gains[cut] > (best[0] if best else 0.0):
                     left = _choose_left(column, order, cut, table.sum(axis=(1, 2)))
-                    best = float(gains[cut]), Split(at, left)
+                    best = float(gains[cut]), TreeSplit(at, left)
         return best
 
-    nodes: list[Split | int] = [-1]
+    nodes: list[TreeSplit | int] = [-1]
     children = [(-1, -1)]
     members = {0: np.arange(len(people))}
-    queue: list[tuple[float, int, Split]] = []
+    queue: list[tuple[float, int, TreeSplit]] = []
 
     def wait(at: int) -> None:
         if (split := find_split(members[at])) is not None:
@@ -167,7 +167,7 @@ def grow_fair_tree(people: Sample, *, fairness: float, leaves: int, minleaf: int
     return FairTree(columns, tuple(nodes), tuple(children))
 
 
-def _list_orders(column: Column, table: NDArray[np.int64]) -> Iterator[_Places]:
+def _list_orders(column: BinnedColumn, table: NDArray[np.int64]) -> Iterator[_Places]:
     """Orders of a column's values that occur, in which it may be cut."""
     sizes = table.sum(axis=(1, 2))
     present = np.flatnonzero(sizes)
@@ -210,7 +210,7 @@ def _sum_impurity(counts: NDArray[np.int64], fairness: float) -> _Floats:
 
 
 def _choose_left(
-    column: Column, order: _Places, cut: int, sizes: NDArray[np.int64]
+    column: BinnedColumn, order: _Places, cut: int, sizes: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Which values go left of a cut; a category that nobody has here goes where more people go."""
     if column.thresholds is not None:
