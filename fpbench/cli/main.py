@@ -240,7 +240,7 @@ def _catch_interrupt(
             for word in ([option] if one is True else [option, str(one)])
         ]
         again = shlex.join(["fpbench", command, name, *words])
-        console.show_error(f"interrupted; finished cells are kept, and this continues: {again}")
+        console.show_error(f"interrupted, finished cells are kept; continue with: {again}")
         sys.exit(130)
 
 

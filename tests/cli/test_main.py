@@ -263,12 +263,12 @@ def test_an_interruption_says_how_to_go_on(command, install, toys, tmp_path):
     )
     install("stopper", "stopper", source)
     (tmp_path / "work" / "toy.toml").write_text(TOY + '[[corrector]]\nuse = "stop"\n')
-    done = bad(command("run", "toy.toml"), "goes on: fpbench run toy.toml\n", code=130)
+    done = bad(command("run", "toy.toml"), "continue with: fpbench run toy.toml\n", code=130)
     assert "interrupted" in done.stderr
     shown = fine(command("plan", "toy.toml")).stdout
     assert "2 of them done already" in shown
     options = ("--engine", "inline", "--retries", "1", "--max-cells", "50")
-    bad(command("run", "toy.toml", *options), f"goes on: fpbench run toy.toml {' '.join(options)}\n",
+    bad(command("run", "toy.toml", *options), f"continue with: fpbench run toy.toml {' '.join(options)}\n",
         code=130)  # fmt: skip
 
 

@@ -273,7 +273,7 @@ def test_an_interrupted_command_finishes_what_runs(tmp_path, options):
     code, said = command.ended()
     assert code == 130, said
     assert "finishing what runs; Ctrl-C once more to stop now" in said
-    assert re.search(r"this goes on: fpbench run matrix\.toml --out run", said)
+    assert re.search(r"continue with: fpbench run matrix\.toml --out run", said)
     held = command.committed()
     assert 2 <= held < 40
     with Store(command.out) as store:
@@ -310,7 +310,7 @@ def test_the_second_interruption_stops_at_once(tmp_path, options, kinds):
     command.interrupt(last) if last == signal.SIGINT else command.process.send_signal(last)
     code, said = command.ended()
     assert code == 130, said
-    assert "this goes on: fpbench run matrix.toml" in said
+    assert "continue with: fpbench run matrix.toml" in said
     assert eventually(lambda: all(map(gone, family - {0, command.process.pid})))
 
 

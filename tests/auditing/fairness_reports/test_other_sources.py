@@ -96,7 +96,7 @@ def test_what_of_a_frame_tells_no_counts_is_refused():
     assert set(read.metric) == {"true-positive-rate"}
     with pytest.raises(InputError, match="unknown metric of the frame 'min'; did you mean 'mine'"):
         FairnessReport.from_metric_frame(make_frame(people, both), metrics={"min": "selected"})
-    with pytest.raises(InputError, match="the frame has no rate"):
+    with pytest.raises(InputError, match="the frame has no known rate"):
         FairnessReport.from_metric_frame(make_frame(people, {"count": fairlearn.count}))
     with pytest.raises(InputError, match="a MetricFrame of fairlearn is needed, not DataFrame"):
         FairnessReport.from_metric_frame(people[0])
