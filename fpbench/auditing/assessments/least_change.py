@@ -149,8 +149,8 @@ def find_least_change(
     deadline = time.perf_counter() + seconds
     with LinearSolver() as solver:
         return _Search(
-            report, read_facts, reader, find_reader or (lambda _: reader), allowed, deadline,
-            tell or (lambda *_: None), np.random.default_rng(rng), solver,
+            report, read_facts, reader, allowed, deadline, tell or (lambda *_: None),
+            np.random.default_rng(rng), solver, find_reader,
         ).run()  # fmt: skip
 
 
@@ -159,12 +159,12 @@ class _Search:
     report: FairnessReport
     read_facts: ReadFacts
     reader: Reader
-    find_reader: FindReader
     allowed: Allowed
     deadline: float
     tell: Progress
     rng: np.random.Generator
     solver: LinearSolver
+    find_reader: FindReader | None = None
     attacks: int = 0
 
     def run(self) -> ChangeSearch:
@@ -292,7 +292,8 @@ class _Search:
             raise _OutOfTime
         self.attacks += 1
         facts = self.read_facts(report)
-        findings = attack(facts, self.find_reader(facts), left, self.allowed, self.solver)
+        reader = self.reader if self.find_reader is None else self.find_reader(facts)
+        findings = attack(facts, reader, left, self.allowed, self.solver)
         if not findings.finished or time.perf_counter() > self.deadline:
             raise _OutOfTime
         return findings
