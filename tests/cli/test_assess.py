@@ -240,7 +240,7 @@ def test_what_is_wrong_in_the_people_is_named_with_file_row_and_column(work, com
     swapped = pd.read_csv(work / "people.csv")
     swapped["sex"] = np.where(swapped["sex"] == "f", "m", "f")
     swapped.to_csv(work / "people.csv", index=False)
-    refuse("the report does not match these groups")
+    refuse("much.csv does not match these groups")
 
 
 @pytest.mark.slow

@@ -158,7 +158,7 @@ def assess_series(
     )
     facts = read.facts
     allowed = _check_allowed(max_leak, max_proven)
-    truth = None if groups is None else _match_groups(groups, series.groups, facts)
+    truth = None if groups is None else _match_groups(groups, series, facts)
     prior, knowledge = _find_prior(series, X, labels, beliefs, known, facts, truth)
     reader = Reader(prior, truth, error)
     findings = attack(facts, reader, attacked - time.perf_counter())
@@ -294,11 +294,12 @@ def _find_prior(
     return _tile_shares(facts, truth), SHARES_ALONE
 
 
-def _match_groups(groups: ArrayLike, names: tuple[str, ...], facts: Facts) -> NDArray[np.intp]:
-    """Codes of the true groups, which must be those that the report is about."""
+def _match_groups(groups: ArrayLike, series: ReportSeries, facts: Facts) -> NDArray[np.intp]:
+    """Codes of the true groups, which must be those that the reports are about."""
     own_groups = np.asarray(groups)
     if own_groups.shape != (facts.people,):
         raise InputError(f"groups must be {facts.people} names, one a person of X")
+    names = series.groups
     truth = code_groups(own_groups, names, "groups")
     counts = facts.count(np.eye(facts.groups)[truth])
     wrong = ~facts.noisy & ((counts < facts.low) | (counts > facts.high)).any(axis=1)
@@ -307,8 +308,9 @@ def _match_groups(groups: ArrayLike, names: tuple[str, ...], facts: Facts) -> ND
         k = int(np.flatnonzero((counts < facts.low)[first] | (counts > facts.high)[first])[0])
         low, high = facts.low[first, k], facts.high[first, k]
         published = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+        which = f"{series.names[0]} does" if len(series.names) == 1 else "the reports do"
         raise InputError(
-            f"the report does not match these groups: {counts[first, k]:g} people are "
+            f"{which} not match these groups: {counts[first, k]:g} people are "
             f"{names[k]!r} in {facts.name(first)}, where it says {published}"
         )
     return truth
