@@ -1,4 +1,4 @@
-"""A decorator that checks arguments by their annotations, so that no wrong one goes any further."""
+"""A decorator that checks arguments by their annotations and refuses wrong ones at once."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from fpbench.base.errors import InputError, check_choice
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Class = TypeVar("_Class")
 _MOST = 2**63
-"""Whole numbers are below it in magnitude: those that NumPy can hold."""
+"""Whole numbers must be smaller in magnitude, so that NumPy can hold them."""
 
 
 def check_arguments(function: _Function) -> _Function:
-    """The function, or class, which refuses an argument of another type than is annotated.
+    """The function or class, which refuses arguments of other types than annotated.
 
     Numbers, texts, choices, functions, sequences and instances of classes are checked: InputError
     names the argument and what it should be. Aliases of choices are resolved, and lists
     become arrays where one is annotated (`NDArray`; `ArrayLike` stays what it is). No number is
-    NaN or larger than Python's floats or NumPy's whole numbers. What shapes fit, the function
-    itself checks. Annotations are read at the first call; a type that is imported for annotations
-    only is not checked.
+    NaN or larger than Python's floats or NumPy's whole numbers. The function itself checks shapes.
+    Annotations are read at the first call; a type that is imported for annotations only is not
+    checked.
     """
     if isinstance(function, type):
         function.__init__ = check_arguments(function.__init__)  # type: ignore[misc]
@@ -58,7 +58,7 @@ def check_arguments(function: _Function) -> _Function:
 
 
 def check_methods(cls: type[_Class]) -> type[_Class]:
-    """The class, of which every public method refuses arguments as `check_arguments` does."""
+    """The class, whose public methods refuse arguments as `check_arguments` does."""
     for name, method in list(vars(cls).items()):
         if name.startswith("_"):
             continue
@@ -77,10 +77,10 @@ class _Check:
     what: str = ""
     choices: tuple[str, ...] = ()
     convert: Callable[[str, Any], Any] | None = None
-    """To an array, or from an alias to the name of a choice."""
+    """Converts to an array, or from an alias to the name of a choice."""
 
     def apply(self, name: str, value: Any) -> Any:
-        """The value, or InputError that says what it should be."""
+        """The value, converted; InputError that says what it should be if it is wrong."""
         for test in self.tests:
             if test(value):
                 return value
@@ -96,7 +96,7 @@ class _Check:
 
     @classmethod
     def read(cls, annotation: str | None, names: dict[str, Any]) -> _Check:
-        """The check of an annotation; of one that is not understood, a check that passes all."""
+        """The check of an annotation; one that accepts everything if it is not understood."""
         members = [_read_type(text, names) for text in _split_union(annotation or "Any")]
         if None in members:
             return cls()
@@ -141,7 +141,7 @@ def _read_type(text: str, names: dict[str, Any]) -> _Check | None:  # noqa: PLR0
     if getattr(origin, "__name__", "") == "ndarray":
         return _read_array(kind)
     if origin in _CONTAINERS:
-        # Of what is read once, such as a generator, the function itself checks each.
+        # The function itself checks the members of what can be read only once, such as a generator.
         each = _read_each(text, names)
         what = _CONTAINERS[origin] + (f" (each {each.what})" if each.what else "")
         return _Check((lambda v: _is_container(v, origin) and _is_each(v, each),), what)
@@ -182,7 +182,7 @@ def _read_array(kind: Any) -> _Check:
 
 
 def _is_container(value: Any, kind: type) -> bool:
-    """Whether a value is a list, mapping or function; a line of an array is as good as a list."""
+    """Whether a value is a list, mapping or function; a row of an array counts as a list."""
     if isinstance(value, str | bytes | type):
         return False
     if getattr(value, "ndim", 1) == 0:
@@ -201,7 +201,7 @@ def _is_frame(value: Any) -> bool:
 
 
 def _is_array(value: Any) -> bool:
-    """Whether NumPy takes a value for an array, or for a number or text."""
+    """Whether NumPy reads a value as an array, a number or a text."""
     import numpy as np
 
     if not isinstance(value, np.ndarray):
@@ -214,7 +214,7 @@ def _is_array(value: Any) -> bool:
             ValueError,
             OverflowError,
             RecursionError,
-        ):  # lines that differ in length
+        ):  # rows of different lengths
             return False
     return value.dtype.kind in "biufUS" or (value.dtype.kind == "O" and value.ndim > 0)
 

@@ -27,7 +27,7 @@ def show_value(value: object) -> str:
 
 
 def to_path(name: str, value: Any) -> Path:
-    """The path that a text or a path stands for."""
+    """A text or path as a path; InputError for anything else."""
     text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if isinstance(text, str) and text and "\0" not in text:
         return Path(text)
@@ -43,7 +43,7 @@ def check_whole_number(name: str, value: Any, least: int) -> None:
 
 
 def to_new_directory(name: str, value: Any) -> Path:
-    """The directory to write to that a text or path stands for; `~` is the home directory."""
+    """The directory to write to, from a text or path; `~` is the home directory."""
     if isinstance(value, str | os.PathLike) and str(value) in {"", "-"}:
         raise InputError(
             f"{name} must be a directory, not "
@@ -68,24 +68,24 @@ def to_python_number(value: Any, name: str) -> float:
 
 
 _KINDS = {"b": "true or false", "biu": "whole numbers", "biuf": "numbers"}
-"""Kinds of NumPy's data types, and what they are."""
+"""Kinds of NumPy's data types, and their names in messages."""
 
 
 def to_array(
     name: str, value: Any, kinds: str = "biuf", shape: tuple[int, ...] | None = None
 ) -> NDArray[Any]:
-    """The array of numbers that a value stands for, without a copy if it is one.
+    """A value as an array of numbers, without a copy if it is one already.
 
     `value`: an array, or lists as deep as it has dimensions. `kinds`: `biuf` for numbers, `biu` for
-    whole ones, `b` for true or false. `shape`: that it must have; any by default.
+    whole ones, `b` for true or false. `shape`: the required shape; any by default.
 
-    Raises InputError if the value is no such array, a number is NaN, or the shape is another.
+    Raises InputError if the value is not such an array, a number is NaN, or the shape is wrong.
     """
     import numpy as np
 
     try:
         array = np.asarray(value)
-    except (TypeError, ValueError, OverflowError, RecursionError):  # lines of different lengths
+    except (TypeError, ValueError, OverflowError, RecursionError):  # rows of different lengths
         array = np.asarray(None)
     if not array.size and array.ndim and array.dtype == np.float64:
         array = array.astype(np.int64 if "i" in kinds else np.bool_)  # of an empty list
@@ -110,13 +110,13 @@ def to_floats(name: str, value: Any, shape: tuple[int, ...] | None = None) -> ND
 
 
 def check_callable(name: str, value: Any) -> None:
-    """Refuse what cannot be called; a class is meant to be called by nobody here."""
+    """Refuse anything but a function or another callable; classes are refused, too."""
     if not callable(value) or isinstance(value, type):
         raise InputError(f"{name} must be a function, not {show_value(value)}")
 
 
 def to_generator(name: str, value: Any) -> np.random.Generator:
-    """The generator that a seed or a generator stands for; a fresh one of None."""
+    """The generator for a seed, or a given generator; a fresh one for None."""
     import numpy as np
 
     try:
@@ -126,12 +126,12 @@ def to_generator(name: str, value: Any) -> np.random.Generator:
 
 
 def check_same_rows(**arguments: Any) -> None:
-    """Refuse arguments about nobody, and pandas objects whose rows are named differently.
+    """Refuse empty arguments, and pandas objects whose rows are named differently.
 
-    Values are taken by position. Whoever shuffled or filtered one of two tables means the names.
+    Values are matched by position, which is wrong if one of two tables was shuffled or filtered.
 
-    Raises InputError if an argument has no rows; if two have an index, of one length, and not the
-    same: names both.
+    Raises InputError if an argument has no rows, or if two have different indexes of the same
+    length; the message names both.
     """
     for name, value in arguments.items():
         if count_rows(value) == 0:
@@ -163,13 +163,13 @@ def count_rows(value: Any) -> int | None:
 
 
 def check_pairs(name: str, value: Sequence[Any], what: str) -> None:
-    """Refuse a list that holds anything but pairs, of which `what` says what they are."""
+    """Refuse a list that holds anything but pairs; `what` describes the pairs."""
     for place, pair in enumerate(value):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise InputError(f"{name} must be {what}, not {show_value(pair)} in place {place}")
 
 
 def check_type(name: str, value: Any, cls: type, what: str) -> None:
-    """Refuse anything but an instance of a class, which `what` calls by name."""
+    """Refuse anything but an instance of a class; `what` is its name in the message."""
     if not isinstance(value, cls):
         raise InputError(f"{name} must be {what}, not {show_value(value)}")

@@ -12,9 +12,9 @@ from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError, suggest_name
 
 BITS = 24
-"""As many as single precision has."""
+"""As many bits as single precision has."""
 _MOST_LISTED = 5
-"""Values that a message names."""
+"""Greatest number of values that a message lists."""
 _SPARSE = 4
 """Integers whose range is this many times their count are sorted, not looked up."""
 
@@ -37,9 +37,9 @@ def drop_last_bits(
         Numbers of any shape.
     scale
         Magnitude of the summands, which may be larger than the sums: a difference of nearly equal
-        numbers has errors of the size of their last bits.
+        numbers has errors of the size of these numbers' last bits.
     bits
-        Number of binary digits below the scale that survive.
+        Number of binary digits kept below the scale.
     """
     # A power of two, so that only the rounding itself changes anything.
     unit = np.ldexp(1.0, int(np.frexp(scale)[1]) - bits)
@@ -67,11 +67,11 @@ def find_unique(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[n
 def check_binary(
     name: str, raw_values: Any, positive: Any = None, *, nameable: bool = False
 ) -> NDArray[np.int8]:
-    """Labels or predictions (n,) as bytes, all of them 0 or 1, from those of two values.
+    """Labels or predictions (n,) as bytes, 0 or 1, from values of two kinds.
 
-    `raw_values`: 0 and 1, or truth values; of any two values if one is `positive`. An array, a
+    `raw_values`: 0 and 1, or truth values; any two values if `positive` is one of them. An array, a
     list, or a column, which may be nullable or categorical. `positive`: the value that counts as 1;
-    None where it is 1 itself. `nameable`: whether a caller can name it.
+    None for 1 itself. `nameable`: whether a caller can name the positive value.
 
     Raises InputError if there are other values, or some are missing.
     """
@@ -80,7 +80,7 @@ def check_binary(
         raise InputError(f"{name}: {explain_shape(values)}")
     if not len(values):
         raise InputError(f"{name}: is empty")
-    if values.dtype.kind != "O":  # which `to_plain` looked at
+    if values.dtype.kind != "O":  # `to_plain` checked objects
         check_present(name, values)
     if positive is not None:
         return _compare(name, values, positive)
@@ -101,9 +101,9 @@ def check_binary(
 
 
 def to_plain(name: str, raw_values: Any) -> NDArray[Any]:
-    """The array of a column of any kind; of truth values and numbers, one of that type.
+    """A column of any kind as an array; truth values and numbers get an array of their type.
 
-    One column (n, 1), as of a data frame, is (n,). Raises InputError if a value of another type
+    A column (n, 1), as of a data frame, becomes (n,). Raises InputError if a value of another type
     than NumPy's is missing.
     """
     values: NDArray[Any] = np.asarray(raw_values)
@@ -117,7 +117,7 @@ def to_plain(name: str, raw_values: Any) -> NDArray[Any]:
 
 
 def explain_shape(values: NDArray[Any]) -> str:
-    """What is wrong with values that are not one a person."""
+    """Why values are not one value per person, for messages."""
     if values.ndim == 0:
         value = show_value(values.item())
         column = f"; if that is a column of X, pass X[{value}]" if values.dtype.kind == "U" else ""
@@ -132,7 +132,7 @@ def explain_shape(values: NDArray[Any]) -> str:
 
 
 def are_fractions(values: NDArray[Any]) -> bool:
-    """Whether some of the values are no whole numbers, as scores are."""
+    """Whether some of the values are fractions, as scores are."""
     return values.dtype.kind == "f" and bool((values != np.rint(values)).any())
 
 
@@ -148,7 +148,7 @@ def check_present(name: str, values: NDArray[Any]) -> None:
 
 
 def _compare(name: str, values: NDArray[Any], positive: Any) -> NDArray[np.int8]:
-    """Which of (n,) values are the positive one, of two."""
+    """(n,) 1 for the positive one of two values, 0 for the other."""
     from pandas import isna
 
     objects = values.astype(object)
@@ -162,22 +162,22 @@ def _compare(name: str, values: NDArray[Any], positive: Any) -> NDArray[np.int8]
             f"positive: must be one of the values of {name}, {list_values(distinct)}, not "
             f"{show_value(positive)}"
         )
-    # Predictions may be alike for everybody, but 1 is not "1".
+    # Predictions may be the same for everybody, but 1 is not "1".
     alike = len(distinct) == 1 and str(positive) != str(distinct[0])
     if positive not in distinct and not alike:
         hint = suggest_name(str(positive), map(str, distinct))
-        raise InputError(f"positive: {show_value(positive)} is none of {name}; {hint}")
+        raise InputError(f"positive: {show_value(positive)} is not among {name}; {hint}")
     return np.asarray(objects == positive, np.int8)
 
 
 def suggest_binary(values: NDArray[Any], *, nameable: bool = False) -> str:
-    """A hint for messages: how to make 0 and 1 of scores, and of texts or numbers; else empty.
+    """A hint for messages: how to turn scores, texts or numbers into 0 and 1; else empty.
 
-    A positive value can be named to the caller if it is `nameable`.
+    `nameable`: whether a caller can name the positive value.
     """
     seen = list(dict.fromkeys(values.ravel().tolist()))
     if are_fractions(values):
-        return "; of scores make predictions first, (scores >= 0.5) for instance"
+        return "; turn scores into predictions first: (scores >= 0.5), for instance"
     if len(seen) > _MOST_LISTED or not (
         all(isinstance(value, str) for value in seen)
         or all(isinstance(value, int | float) for value in seen)

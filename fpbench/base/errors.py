@@ -64,9 +64,9 @@ def suggest_name(name: object, valid: Iterable[str]) -> str:
     Parameters
     ----------
     name
-        What somebody wrote; to anything but a text, nothing is near.
+        The name as written; only texts have near names.
     valid
-        Names that would be right.
+        The valid names.
     """
     names = sorted(valid)
     near = find_near_name(name, names)
@@ -76,7 +76,7 @@ def suggest_name(name: object, valid: Iterable[str]) -> str:
 
 
 def check_choice(what: str, value: object, valid: Iterable[str]) -> None:
-    """Raise InputError, with the nearest valid name, if a value is none of them."""
+    """Raise InputError, with the nearest valid name, if a value is not a valid name."""
     names = tuple(valid)
     if not isinstance(value, str) or value not in names:
         raise InputError(f"unknown {what} {value!r}; {suggest_name(str(value), names)}")

@@ -1,8 +1,8 @@
 """Guarded reading and atomic writing of files in directories of unknown origin.
 
 A run directory may come from anybody. Its files must be regular files of its own: a link may lead
-to any file of this user, a pipe blocks whoever opens it, a device may do anything once opened. No
-other module opens a file of a run directory by itself (`tests/base/test_files.py` holds this).
+to any file of this user, opening a pipe blocks, and opening a device may do anything. No other
+module opens a file of a run directory by itself (`tests/base/test_files.py` holds this).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fpbench.base.errors import InputError, StoreError
 MATRIX_BYTES = 2**24
 """Greatest size of a matrix in bytes; one that lists a million seeds is smaller."""
 STORE_BYTES = 2**34
-"""Greatest size of a store or its log in bytes; a million cells of 24 measures take 1/40."""
+"""Greatest size of a store or its log in bytes; a million cells of 24 measures take 1/40 of it."""
 MATRIX_NAMES = ("matrix.toml", "matrix.json")
 """Names of the copy of the matrix in a run directory."""
 
@@ -26,9 +26,9 @@ _RUN_FILES = frozenset({
     *MATRIX_NAMES, "environment.json", "store.lock", "store.sqlite", "store.sqlite-wal",
     "store.sqlite-shm", "store.sqlite-journal",
 })  # fmt: skip
-"""What a run directory consists of."""
+"""The files of a run directory."""
 _SUBMISSION_FILES = frozenset({"lock.txt", "manifest.txt", "manifest.txt.sig"})
-"""What a submission consists of, beside its run."""
+"""The files of a submission, besides its run."""
 
 # Follow no link, do not wait for a pipe, and translate no bytes (Windows).
 _GUARDED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -47,7 +47,7 @@ def open_file(file: Path, *, most: int, flags: int = os.O_RDONLY, named: bool = 
     `flags` are those of `os.open`. With `named`, the user named this very file: links are followed
     and hard links allowed. OSError if the file is of another kind, or larger than `most` bytes.
     """
-    if os.path.lexists(file):  # before it is opened, which some devices notice
+    if os.path.lexists(file):  # before opening it, which has effects on some devices
         check_file(file, most=most, named=named)
     elif not flags & os.O_CREAT:
         raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
@@ -84,7 +84,7 @@ def read_file(file: Path, *, most: int, named: bool = False) -> bytes:
     """The content of a file that `open_file` opens; OSError if it cannot, or is too large."""
     parts, left = [], most + 1
     with os.fdopen(open_file(file, most=most, named=named), "rb") as stream:
-        # As much memory is taken as is asked for, before anything is read.
+        # Python allocates memory for all bytes asked for before anything is read.
         size = os.fstat(stream.fileno()).st_size + 1
         while left and (part := stream.read(min(left, max(size, 2**20)))):
             parts.append(part)
@@ -111,13 +111,13 @@ def read_matrix(directory: Path) -> tuple[Path, bytes] | None:
 
 
 def check_output(file: Path) -> Path:
-    """A file that the user names to write to, as it is.
+    """The file that the user names to write to, unchanged.
 
-    InputError if it is a directory, or if a run directory or a submission consists of it or may do
-    so under another name (a hard link): a report over a store would be the end of the run.
+    InputError if it is a directory or a file of a run or submission, or may be such a file under
+    another name (a hard link): a report written over a store would destroy the run.
     """
     if "\0" in str(file):
-        raise InputError(f"{str(file)!r} is no name of a file: it holds a zero byte")
+        raise InputError(f"{str(file)!r} is not a name of a file: it holds a zero byte")
     place = file.resolve()
     if place.is_dir():
         raise InputError(f"{file}: is a directory; name a file")

@@ -29,7 +29,7 @@ RENAMED = {
     "invalid_answers": "privacy.find_invalid_answers",
     "nearest": "base.suggest_name",
 }
-"""Names that fpbench exported at some time, and what they are called in which room."""
+"""Names that fpbench exported earlier, and their present room and name."""
 
 
 @cache

@@ -1,6 +1,6 @@
-"""Tables as text: plain, Markdown, LaTeX, HTML. What they say is escaped.
+"""Tables as text: plain, Markdown, LaTeX, HTML. Their content is escaped.
 
-Letters that a terminal obeys are spelt out, in files as well: none of them needs these.
+Control characters are spelt out, in files as well: no table needs them.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _MARKDOWN = str.maketrans({
 
 
 LABEL_WIDTH = 14
-"""Letters that words get at least before they are broken, so that a table fits a terminal of 80;
-a label of so many is not broken between its words either."""
+"""Least width of columns of words, in letters, at which a table fits a terminal of 80; a label of
+this length or less is not broken between its words either."""
 WIDE_LABEL = 22
-"""Letters they get if what tells most still fits beside them: the longest name of ours."""
+"""Their width if the most important columns still fit: the length of our longest name."""
 NARROW_LABEL = 8
-"""Letters they get where numbers would be cut otherwise."""
+"""Their width if numbers would be cut otherwise."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Column:
 
     heading: str
     number: bool = True
-    """Whether its values are numbers, which are aligned at the right."""
+    """Whether its values are numbers, which are aligned to the right."""
     wraps: bool = False
     """Whether its heading may be broken between words."""
     whole: bool = False
@@ -65,19 +65,19 @@ class Sheet:
     unshown: int = 0
     """Lines that were left out."""
     spare: tuple[str, ...] = ()
-    """Headings of columns that a narrow terminal does without, in this order."""
+    """Headings of columns that a narrow terminal leaves out, in this order."""
     telling: frozenset[str] = frozenset()
     """Headings of spare columns that stay if broken labels make room for them."""
     sections: tuple[str, ...] = ()
     """Headings of columns that a terminal shows as lines between the rows that share them."""
     opening: tuple[str, ...] = ()
-    """Sentences that stand above it."""
+    """Sentences above the table."""
     explained: tuple[tuple[str, str], ...] = ()
-    """Headings that do not explain themselves, and notes on them: of columns that are shown."""
+    """Headings of shown columns that need a note, and their notes."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """All that is said below the table."""
+        """All sentences below the table."""
         return (
             *self.all_notes,
             *(f"warning: {text}" for text in self.warnings),
@@ -93,7 +93,7 @@ class Sheet:
         return (*self.notes, *of_columns, *more)
 
     def divide(self) -> tuple[Sheet, list[tuple[str, int]]]:
-        """The table without the columns of its sections; these in words, and where each begins."""
+        """The table without the columns of its sections; the sections in words, and first rows."""
         headings = [column.heading for column in self.columns]
         apart = [headings.index(heading) for heading in self.sections]
         kept = [i for i in range(len(headings)) if i not in apart]
@@ -122,7 +122,7 @@ class Sheet:
         return part, part._compute_widths(room, label_width)
 
     def _drop_spare(self, room: int, label_width: int) -> Sheet:
-        """The table without as many spare columns as must go."""
+        """The table without the spare columns that do not fit."""
         least = self._compute_least_widths(label_width)
         kept = list(range(len(self.columns)))
         for heading in self.spare:
@@ -153,9 +153,9 @@ class Sheet:
         return widths
 
     def _compute_widths(self, room: int, label_width: int) -> list[int]:
-        """How wide columns are: numbers as wide as they are, words share what is left.
+        """The width of each column: numbers are shown whole, and words share the rest.
 
-        Rich would share it, too, but gives some more than they need and cuts numbers instead.
+        Rich shares the rest, too, but gives some columns more than they need and cuts numbers.
         """
         widths = self._compute_least_widths(label_width)
         full = [
@@ -174,7 +174,7 @@ class Sheet:
 
 
 def _measure_least(text: str) -> int:
-    """Letters that a text needs at least: a short one is not broken, a longer one between words."""
+    """Least width of a text in letters: a short one is not broken, a longer one between words."""
     return len(text) if len(text) <= LABEL_WIDTH else max(map(len, text.split()), default=0)
 
 
@@ -184,20 +184,20 @@ class Separator:
 
     text: str
     colour: str | None = None
-    """Of a terminal."""
+    """Its colour in a terminal."""
 
 
 def make_table(
     title: str, words: Sequence[str], numbers: Sequence[str], rows: Iterable[tuple[str, ...]]
 ) -> list[Sheet]:
-    """A table with columns of words and then of numbers; none if it has no row."""
+    """A list of one table with columns of words, then of numbers; empty if there are no rows."""
     columns = (*(Column(name, number=False) for name in words),
                *(Column(name, wraps=True) for name in numbers))  # fmt: skip
     return [Sheet(title, "", columns, rows)] if (rows := tuple(rows)) else []
 
 
 class InWords:
-    """What prints itself in words."""
+    """Base class of objects that notebooks show as their text."""
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -205,7 +205,7 @@ class InWords:
 
 
 class Paged(ABC):
-    """What shows itself as lines and tables below each other."""
+    """Base class of objects that are shown as lines and tables, one below the other."""
 
     @abstractmethod
     def page(self) -> list[Sheet | Separator]:
@@ -308,7 +308,7 @@ def _format_tex_row(values: Iterable[str]) -> str:
 
 
 def _format_tex_value(text: str) -> str:
-    """A minus that is one, and no hyphen."""
+    """A text for LaTeX, whose numbers have a minus sign instead of a hyphen."""
     number = text.startswith("-") and text[1:2] in set(".0123456789")
     return f"${_escape_tex(text)}$" if number and " " not in text else _escape_tex(text)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode categories of control, invisible and unpaired characters."""
 _GAPS = re.compile(r"[\s_-]+")
-"""Between the words of a name."""
+"""Separator of the words of a name."""
 
 
 def to_fraction(number: float | Fraction) -> Fraction:
@@ -34,11 +34,11 @@ def to_fraction(number: float | Fraction) -> Fraction:
 
 
 DECIMALS = 4
-"""Of numbers that are shown."""
+"""Number of decimals that are shown."""
 
 
 def format_number(number: float | None, decimals: int = DECIMALS) -> str:
-    """A number with a few decimals, of four without a zero before the point; "-" for None."""
+    """A number with some decimals, with four without a zero before the point; "-" for None."""
     if number is None:
         return "-"
     text = f"{number:z.{decimals}f}" if abs(number) < 100 else f"{number:,.0f}"
@@ -58,23 +58,23 @@ def format_points(share: float) -> str:
 
 
 def _round_half_up(number: float, digits: int) -> str:
-    """As the page of a report rounds, which is made from numbers of fewer digits; "-" beyond."""
+    """A number as the page of a report rounds it, from fewer digits; "-" if it is too large."""
     unit = 10**digits
-    scaled = number * unit  # which is infinite for the greatest numbers that a store can hold
+    scaled = number * unit  # infinite for the greatest numbers that a store can hold
     if not math.isfinite(scaled):
         return "-"
     return f"{math.floor(round(scaled, 4) + 0.5) / unit:.{digits}f}"
 
 
 def format_points_above(share: float) -> str:
-    """A bound on a share in percentage points, rounded up to two decimals."""
-    # What is off by the last bits is not rounded up to the next.
+    """An upper bound on a share in percentage points, rounded up to two decimals."""
+    # An error in the last bits does not round up to the next decimal.
     scaled = 1e4 * share - 1e-6
     return f"{math.ceil(scaled) / 100:.2f}" if math.isfinite(scaled) else "-"
 
 
 def escape_unprintable(text: str, but: str = "") -> str:
-    """Text that is safe to print: control and invisible characters, `but` some, are escaped.
+    """Text that is safe to print: control and invisible characters, except `but`, are escaped.
 
     The text may come from a stranger's matrix or run directory.
     """
@@ -89,19 +89,19 @@ def escape_unprintable(text: str, but: str = "") -> str:
 
 
 def hide_paths(text: str) -> str:
-    """Text in which an absolute path of this machine is only its last name, as pages publish it.
+    """Text for publication: of each absolute path of this machine, only the last name is kept.
 
-    A path is told by its first folder, which must be in the root of this machine.
+    A path is recognised by its first folder, which must be in the root of this machine.
     """
     return _compile_path().sub(lambda path: path[0].rpartition("/")[2], text)
 
 
 @cache
 def _compile_path() -> re.Pattern[str]:
-    """Paths of two names or more; those of the system itself are the same everywhere."""
+    """A pattern of paths of two names or more, but for system paths, the same on all machines."""
     folders = sorted({*os.listdir("/"), "home", "tmp"} - {"dev", "proc", "sys"})
     first = "|".join(map(re.escape, folders))
-    # Before it stands no letter of a name, of a URL, of a tag, or of what is packed in Base64.
+    # No letter of a name, a URL, a tag or Base64 may come before the path.
     return re.compile(
         rf"""(?<![\w.:/~<+=-])(?:file://)?/(?:{first})(?:/[^\s/"'`<>&|,;:()\[\]{{}}\\]+)+"""
     )

@@ -1,4 +1,4 @@
-"""One thread of native libraries: the same sums whatever the machine, and no waiting for others."""
+"""One thread for native libraries: the same sums on every machine, and no competing workers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# One thread a worker: workers do not compete for cores, and sums do not depend on the number of
+# One thread per worker: workers do not compete for cores, and sums do not depend on the number of
 # threads, so every engine gives the same results bit for bit.
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -15,7 +15,7 @@ ONE_THREAD = {
     "BLIS_NUM_THREADS": "1",
     "VECLIB_MAXIMUM_THREADS": "1",
 }
-"""What a process that starts is told by its environment."""
+"""Environment variables for processes that start."""
 
 
 @contextmanager

@@ -38,14 +38,14 @@ _TOKEN = re.compile(
 def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
     """The text of a TOML file that the user named, and its data.
 
-    MatrixError if the file cannot be read, is no TOML, or is larger or deeper than anything
-    sensible.
+    MatrixError if the file cannot be read, is not TOML, or is larger or deeper than any sensible
+    file.
     """
     try:
         content = read_file(path, most=MATRIX_BYTES, named=True)
     except OSError as error:
         own = next((path / name for name in MATRIX_NAMES if (path / name).is_file()), None)
-        hint = f"; of a run directory, name its matrix: {own}" if own else ""
+        hint = f"; it is a run directory: name its matrix, {own}" if own else ""
         raise MatrixError(f"{path}: cannot be read: {error.strerror or error}{hint}") from error
     return parse_toml(content, str(path))
 
@@ -70,7 +70,7 @@ def parse_toml(content: bytes, name: str) -> tuple[str, dict[str, Any]]:
 
 
 def _show_place(content: bytes, error: ValueError) -> str:
-    """The line that is not TOML, and the mend of what is written most often; empty if unknown."""
+    """The line that is not TOML, and a remedy for common mistakes; empty if unknown."""
     place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
     lines = content.decode("utf-8-sig", "replace").splitlines()
     if place is None or int(place[1]) > len(lines):

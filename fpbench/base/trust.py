@@ -48,7 +48,7 @@ def why_not_importable(module: str) -> str | None:
     """Why a module that a matrix names may not be imported; None if it may.
 
     It may if every file that would run came with an accepted distribution: scikit-learn, one that
-    requires scikit-learn (be it in an extra), or a plugin; or if it belongs to a package that the
+    requires scikit-learn (even in an extra), or a plugin; or if it belongs to a package that the
     user names in `FPBENCH_IMPORTS`. The check imports nothing. Importing a package may change where
     Python looks for its modules: call this again for each of them.
     """
@@ -94,7 +94,7 @@ class PluginEntry(NamedTuple):
     version: str = ""
 
     def load(self) -> Any:
-        """What it names, imported."""
+        """The object that it names, imported."""
         named = self.value.partition("[")[0].replace(" ", "")
         module, _, path = named.partition(":")
         return attrgetter(path)(import_module(module)) if path else import_module(module)
@@ -103,7 +103,7 @@ class PluginEntry(NamedTuple):
 def list_entry_points(group: str) -> list[PluginEntry]:
     """Entry points of installed distributions, not of a folder beside the matrix.
 
-    Read from the files themselves: to import `importlib.metadata` takes longer than all the rest.
+    Read from the files themselves: importing `importlib.metadata` takes longer than all the rest.
     """
     points, names = [], set()
     for folder in _list_install_folders():

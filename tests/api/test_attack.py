@@ -171,7 +171,7 @@ def test_a_corrector_without_beliefs_is_judged_by_what_it_names(world):
         ({"seeds": 0}, "seeds must be"),
         ({"seeds": []}, "seeds must be how many there are, such as 6, or a list"),
         ({"seeds": "3"}, "seeds must be how many there are, such as 6, or a list"),
-        ({"positive": "yess"}, "positive: 'yess' is none of y; did you mean 'yes'?"),
+        ({"positive": "yess"}, "positive: 'yess' is not among y; did you mean 'yes'?"),
         ({"adversary": "a3"}, "unknown adversary 'a3'"),
         ({"adversary": "twin-none"}, "unknown adversary"),
         ({"corrector": "exactly"}, "did you mean 'exact'"),

@@ -77,7 +77,7 @@ def members(scores=SCORES, inside=Y == 1, groups=SEX, **options):
 
 
 unfair = fpbench.unfairness
-THRESHOLD = r"of scores make predictions first, \(scores >= 0.5\)"
+THRESHOLD = r"turn scores into predictions first: \(scores >= 0.5\)"
 COMES_FIRST = "the model comes first"
 NO_PREDICT = "model: .* has no predict; "
 WHICH = "say which counts as 1, positive='no' or positive='yes'"
@@ -144,7 +144,7 @@ WHICH = "say which counts as 1, positive='no' or positive='yes'"
             )
             for wrong in (pd.NA, np.nan, ["yes"])
         ],
-        (lambda: audit(positive=np.int64(474)), "positive: 474 is none of predictions of the"),
+        (lambda: audit(positive=np.int64(474)), "positive: 474 is not among predictions of the"),
         # Groups.
         (lambda: attack(groups=np.where(SEX == "f", None, SEX)), r"groups: .* fillna\('unknown'\)"),
         (lambda: report(groups=[None, *SEX[1:]]), r"groups, row 0.* fillna\('unknown'"),

@@ -137,7 +137,7 @@ def test_which_label_is_positive_is_never_guessed(measure):
 
 @pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
 def test_wrong_labels_are_one_error(measure):
-    with pytest.raises(InputError, match="positive: 'Yes' is none of .*did you mean 'yes'"):
+    with pytest.raises(InputError, match="positive: 'Yes' is not among .*did you mean 'yes'"):
         measure(*WORDS, {"positive": "Yes"})
     with pytest.raises(InputError, match="two values, not "):
         measure([*WORDS[0][1:], "maybe"], [*WORDS[1][1:], "maybe"], {"positive": "yes"})
@@ -152,8 +152,8 @@ def test_wrong_labels_are_one_error(measure):
         (pd.array([1, None], "Int64"), 1, "row 1 is missing"),
         (pd.Categorical([None, 1, 1]), 1, "row 0 is missing"),
         (pd.to_datetime(["2020", None]), pd.Timestamp("2020"), "row 1 is missing"),
-        ([1, 1], "1", "'1' is none of predictions"),
-        (["1", "1"], 1, "1 is none of predictions"),
+        ([1, 1], "1", "'1' is not among predictions"),
+        (["1", "1"], 1, "1 is not among predictions"),
     ],
 )  # fmt: skip
 def test_neither_missing_nor_misread_values_count_as_the_other(values, positive, message):

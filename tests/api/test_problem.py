@@ -111,7 +111,7 @@ BAD = {
     "predictions -1": ({"predictions": [-1, 1, 1]}, "predictions: must be in 0..1, not -1 at 0"),
     "predictions scores": (
         {"predictions": [1, 0, 0.25]},
-        "predictions: must be whole numbers, not 0.25 at 2; of scores make predictions first, "
+        "predictions: must be whole numbers, not 0.25 at 2; turn scores into predictions first: "
         "(scores >= 0.5) for instance",
     ),
     "predictions inf": (

@@ -224,7 +224,7 @@ def test_another_name_of_a_store_is_no_output(tmp_path):
 
 
 def test_a_name_with_a_zero_byte_is_no_output():
-    with pytest.raises(InputError, match="is no name of a file: it holds a zero byte"):
+    with pytest.raises(InputError, match="is not a name of a file: it holds a zero byte"):
         check_output(Path("a\0b"))
 
 
