@@ -177,7 +177,7 @@ def suggest_binary(values: NDArray[Any], *, nameable: bool = False) -> str:
     """
     seen = list(dict.fromkeys(values.ravel().tolist()))
     if are_fractions(values):
-        return "; turn scores into predictions first: (scores >= 0.5), for instance"
+        return "; turn scores into predictions first: (scores >= 0.5) for instance"
     if len(seen) > _MOST_LISTED or not (
         all(isinstance(value, str) for value in seen)
         or all(isinstance(value, int | float) for value in seen)
