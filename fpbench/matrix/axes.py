@@ -17,7 +17,7 @@ from fpbench.base.errors import MatrixError, suggest_name
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 
 MAX_CELLS = 1_000_000
-"""A larger matrix is taken for a slip of the pen, unless the user allows it."""
+"""A larger matrix counts as a mistake, unless the user allows it."""
 
 _LARGEST = 1e150
 _LONGEST = 1000
@@ -81,7 +81,7 @@ def _read_space(how: str, values: Any, where: str, most: int) -> _Space:
     _check_size(count, f"{where}: {how} is", most)
     if how == "geomspace" and (low <= 0 or high <= 0):
         raise MatrixError(f"{where}: geomspace: both ends must be above 0")
-    # Their difference and their ratio must be numbers, too.
+    # Their difference and their ratio must be finite, too.
     for end in (low, high):
         if not (abs(end) <= _LARGEST and (how == "linspace" or end >= 1 / _LARGEST)):
             raise MatrixError(f"{where}: {how}: {end} is out of range (1e-150 to 1e150)")
@@ -102,7 +102,7 @@ def _expand(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """A label and the parameters of every combination of values.
 
-    A label holds the swept values; numbers stand beside the name of their parameter.
+    A label holds the swept values; the name of the parameter comes before a number.
     """
     many = [key for key, values in parameters.items() if len(values) > 1]
     for values in product(*parameters.values()):
@@ -121,7 +121,7 @@ def _check_size(cells: int, what: str, most: int) -> None:
 
 
 _MOST_LETTERS = 2**29
-"""Of the parameters of all components that a table expands to, written out."""
+"""Greatest length of the parameters of all components that a table expands to, written out."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def _read_tables(
         where = f"{origin}: [[{kind}]] no. {number}"
         use, label = table.get("use"), table.get("label")
         if not isinstance(use, str):
-            several = f"; of several, each has its own [[{kind}]]" if isinstance(use, list) else ""
+            several = f"; give each its own [[{kind}]]" if isinstance(use, list) else ""
             raise MatrixError(
                 f'{where}: needs use = "NAME", one that `fpbench describe {kind}` lists{several}'
             )

@@ -30,7 +30,7 @@ Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 @dataclass(frozen=True)
 class NumberRegion:
-    """Where a number lies if a statement about it is true.
+    """The region of a number in which a statement about it is true.
 
     `low`, `high`: the ends; infinite for none. `strict`: whether the ends themselves lie outside.
     """
@@ -66,12 +66,12 @@ class Expectation(BaseModel, ABC):
     """What kind of number `quantity` is."""
     check: str
     says: Text = Field(description="the statement, in words")
-    source: Text = Field(description="where it stands: a section, a figure, a table")
+    source: Text = Field(description="where the statement is: a section, a figure, a table")
     where: dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]] = Field(
         {}, description="columns and the value, or the values, that rows must have there"
     )
     per: list[Text] = Field([], description="columns: one verdict for each of their values")
-    tolerance: Tolerance = Field(0.0, description="how far off still counts as true")
+    tolerance: Tolerance = Field(0.0, description="greatest deviation that still counts as true")
     strongest: bool = Field(True, description="whether to check it on the strongest adversary too")
 
     @property
@@ -83,7 +83,7 @@ class Expectation(BaseModel, ABC):
     @property
     @abstractmethod
     def region(self) -> NumberRegion:
-        """Where the number lies if the statement is true."""
+        """The region of the number in which the statement is true."""
 
     @property
     def quantity(self) -> str:
@@ -92,7 +92,7 @@ class Expectation(BaseModel, ABC):
 
     @property
     def stated(self) -> float | str:
-        """What is stated, without the tolerance: a number, or a condition in words."""
+        """The statement without the tolerance: a number, or a condition in words."""
         region = self.region
         if math.isinf(region.low):
             return f"{'<' if region.strict else '<='} {region.high - self.tolerance:g}"
@@ -102,8 +102,8 @@ class Expectation(BaseModel, ABC):
 class Value(Expectation):
     """`value`: the mean of a measure is a number, within a tolerance.
 
-    One number a seed: the mean of the measure over its rows. The tolerance should cover how far
-    the stated number itself may be off: its rounding, and the runs it is the mean of.
+    One number per seed: the mean of the measure over its rows. The tolerance should cover the error
+    of the stated number itself: its rounding, and the variation of the runs that it averages.
     """
 
     words = "mean {measure}"
@@ -126,7 +126,7 @@ class Value(Expectation):
 class Share(Expectation):
     """`share`: a share of the rows has a value in a column.
 
-    One number a seed: the share of its rows. As most seeds have one row, and shares of 0 and 1
+    One number per seed: the share of its rows. As most seeds have one row, and shares of 0 and 1
     have no spread, the interval is Wilson's (1927), with as many trials as seeds. `expected` 0 or
     1 (or `at_least` 1) with tolerance 0 says "never" or "always": one row against it refutes it,
     and no interval is needed.
@@ -168,8 +168,8 @@ class Share(Expectation):
 class Bound(Expectation):
     """`at-least`, `at-most`: a measure is not below, or not above, another measure or a number.
 
-    One number a seed: the mean over its rows of the measure, less the other measure of the same
-    row if there is one. True if it is at least, or at most, the bound give or take the tolerance.
+    One number per seed: the mean over its rows of the measure, minus the other measure of the same
+    row if there is one. True if it is at least, or at most, the bound, give or take the tolerance.
     """
 
     statistic = "mean"
@@ -211,7 +211,7 @@ class _Sided(Expectation):
 class Trend(_Sided):
     """`falls-with`, `rises-with`: a measure falls, or rises, as a parameter grows.
 
-    One number a seed: Spearman's rank correlation of the parameter with the mean of the measure
+    One number per seed: Spearman's rank correlation of the parameter with the mean of the measure
     at each of its values; 0 if the measure does not change. True if it is below 0 (above 0),
     give or take the tolerance.
     """
@@ -226,7 +226,7 @@ class Trend(_Sided):
 class Steady(Expectation):
     """`steady`: a measure hardly changes with a parameter.
 
-    One number a seed: the standard deviation (n - 1), over the values of the parameter, of the
+    One number per seed: the standard deviation (n - 1), over the values of the parameter, of the
     mean of the measure at each. True if it is at most the tolerance.
     """
 
@@ -239,28 +239,27 @@ class Steady(Expectation):
 
     @property
     def region(self) -> NumberRegion:
-        """At most the tolerance."""
+        """Numbers up to the tolerance."""
         return NumberRegion(high=self.tolerance)
 
     @property
     def stated(self) -> str:
-        """The tolerance is all that is stated."""
+        """The tolerance, as a condition in words."""
         return f"<= {self.tolerance:g}"
 
 
 class Extreme(_Sided):
     """`least`, `most`: of the values of a column, one has the least, or greatest, measure.
 
-    One number a seed: the mean of the measure over its rows with that value, less the mean over
-    its rows with the next best value, which is the best of the others over all seeds that both
-    have. Its interval is as wide as the bootstrap's and Student's t at least, and it covers the
-    difference to whichever is truly the next best: towards a statement that is false it is
-    corrected for how many others there are to choose from (Bonferroni), and a statement is true
-    only if it is true of each. True if it is below 0 (above 0), give or take the tolerance; equal
-    is not least.
+    One number per seed: the mean of the measure over its rows with that value, minus the mean over
+    its rows with the next best value: the best of the others over all seeds that both have. Its
+    interval is at least as wide as the bootstrap's and Student's t, and covers the difference to
+    the truly next best value: a false statement is refuted only after a correction for the number
+    of other values (Bonferroni), and a statement is true only if it is true of each of them. True
+    if it is below 0 (above 0), give or take the tolerance; a tie is not least.
     """
 
-    words = "mean {measure} of {value} less the next best"
+    words = "mean {measure} of {value} minus the next best"
     check: Literal["least", "most"]
     measure: Text = Field(description="the measure")
     of: Text = Field(description="the column whose values are compared")
@@ -271,12 +270,12 @@ class VariesMore(_Sided):
     """`varies-more`: a measure varies more over the seeds with one value of a column than another.
 
     The statistic: the standard deviation over seeds (n - 1), averaged over combinations of
-    components, of rows with `value` less that of rows with `than`, over the seeds that both have.
+    components, of rows with `value` minus that of rows with `than`, over the seeds that both have.
     Its interval is the percentile bootstrap over these seeds, the same for both. True if it is
     above 0, give or take the tolerance; fewer than five seeds decide nothing.
     """
 
-    words = "deviation of {measure} over seeds, {value} less {than}"
+    words = "deviation of {measure} over seeds, {value} minus {than}"
     check: Literal["varies-more"]
     measure: Text = Field(description="the measure")
     of: Text = Field(description="the column whose values are compared")
@@ -287,12 +286,12 @@ class VariesMore(_Sided):
 class Lower(_Sided):
     """`lower`: a measure of repeated audits is significantly lower, by Welch's t-test.
 
-    Of the rows with `value` in the column `of` than of those with `than`; without `of` and
-    `value`, than another measure of the same rows, which is known and has no error. A row says its
-    mean, its standard deviation (`error_deviation` for `error`) and the number of `repetitions`,
-    which were independent. The number is the difference of the means, over the seeds that both
-    have. Its interval speaks of other noise, and of no other people or models. True if it is below
-    0, give or take the tolerance.
+    Lower in rows with `value` in the column `of` than in those with `than`; without `of` and
+    `value`, lower than another measure of the same rows, which is known without error. A row has
+    its mean, its standard deviation (`error_deviation` for `error`) and the number of independent
+    `repetitions`. The number is the difference of the means, over the seeds that both have. Its
+    interval covers other noise, but no other people or models. True if it is below 0, give or take
+    the tolerance.
     """
 
     check: Literal["lower"]
@@ -306,12 +305,12 @@ class Lower(_Sided):
         if (self.of is None) != (self.value is None):
             raise ValueError("of and value go together: a column, and one of its values")
         if self.of is None and not isinstance(self.than, str):
-            raise ValueError("than must name another measure, where there is no of")
+            raise ValueError("than must name another measure if there is no of")
         return self
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What a t-test needs, and what is compared."""
+        """The columns that a t-test needs, and the column that is compared."""
         other = str(self.than) if self.of is None else self.of
         return (self.measure, f"{self.measure}_deviation", "repetitions", other)
 

@@ -1,4 +1,4 @@
-"""What a step may take: time and memory, as a matrix says it in `[limits]`."""
+"""Limits on the time and memory of a step, as `[limits]` of a matrix sets them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _check_sensible(size: int | None) -> int | None:
 
 
 class Limits(BaseModel):
-    """What each step of a component may take; a step that takes more fails alone."""
+    """Limits on each step of a component; a step that exceeds them fails alone."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -53,7 +53,7 @@ class Limits(BaseModel):
     def __str__(self) -> str:
         time = [] if self.timeout is None else [f"{self.timeout:g} s"]
         size = [] if self.memory_limit is None else [_format_size(self.memory_limit)]
-        return " and ".join([*time, *size]) or "as much as it takes"
+        return " and ".join([*time, *size]) or "no limits"
 
     def tighten(self, other: Limits) -> Limits:
         """The smaller of both limits on time, and on memory."""
@@ -83,4 +83,4 @@ def _format_size(size: int) -> str:
 
 
 NO_LIMITS = Limits()
-"""As much as it takes."""
+"""No limit on time or memory."""

@@ -54,12 +54,12 @@ class Shares(_Table):
 
     @property
     def total(self) -> float:
-        """Share of the rows that are used, of those that may be."""
+        """Share of the available rows that are used."""
         return self.train + self.attack + (0 if isinstance(self.test, str) else self.test)
 
 
 HELD_OUT = "held-out"
-"""The `target` of a split in which the model knows nothing of the people attacked."""
+"""The `target` of a split whose model was not trained on the people attacked."""
 
 
 class Ranking(_Table):
@@ -87,8 +87,8 @@ _FIELDS: dict[str, Any] = {
         list[dict[str, str]],
         Field(
             [],
-            description="`[[exclude]]`: combinations to leave out: kind = name or label, all of "
-            "which is so",
+            description="`[[exclude]]`: combinations to leave out: kind = name or label, which "
+            "all must match",
         ),
     ),
     "leaderboard": (
@@ -137,13 +137,13 @@ class Matrix:
     profiles: tuple[str, ...]
     """All profiles of the file."""
     seeds_in_full: int
-    """How many seeds the file has without a profile, and without other seeds being asked for."""
+    """Number of seeds of the file itself, without a profile or other seeds of the user."""
     origin: str
     """The file it was read from, for messages."""
     text: str
     """The file itself, or JSON of the mapping."""
     file_name: str
-    """What a run directory calls its copy."""
+    """Name of the copy in a run directory."""
     chosen: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Labels of the components to run now, by kind; of other kinds, all are run."""
 
@@ -158,7 +158,7 @@ class Matrix:
             for kind, choices in self.axes.items()
         }
         shares = self.shares.model_dump()
-        if shares["target"] == "training":  # of which earlier runs do not speak
+        if shares["target"] == "training":  # which earlier runs do not record
             del shares["target"]
         identity = [shares, axes, list(self.exclude)]
         return json.dumps(identity, sort_keys=True, default=str)
@@ -211,7 +211,7 @@ def _read_profiles(data: dict[str, Any], origin: str) -> dict[str, dict[str, Any
 
 
 def _count_seeds(seeds: Any) -> int:
-    """How many seeds a file has; what is not valid, and a profile replaces, counts as one."""
+    """Number of seeds of a file; 1 if it is not valid, as a profile may replace it."""
     return len(seeds) if isinstance(seeds, list) else seeds if isinstance(seeds, int) else 1
 
 

@@ -38,19 +38,19 @@ class Cell:
     """One row of results, planned."""
 
     key: str
-    """Key of the step that measures it; of its labels, if it is skipped."""
+    """Key of the step that measures it; made from its labels if it is skipped."""
     labels: Mapping[str, str]
     """Label of the component of each kind that it combines."""
     seed: int
     reason: str | None = None
     """Why it is skipped; None if it is to be run."""
     portable: bool = True
-    """Whether all its components are, see `Component.portable`."""
+    """Whether all its components are portable, see `Component.portable`."""
 
 
 @dataclass
 class Plan:
-    """What is to be run of a matrix with the components and the data that are here."""
+    """What to run of a matrix, with the installed components and the available data."""
 
     cells: list[Cell] = field(default_factory=list)
     steps: dict[str, Step] = field(default_factory=dict)
@@ -58,9 +58,9 @@ class Plan:
     data: dict[str, str] = field(default_factory=dict)
     """SHA-256 checksums of the files that datasets read, by name; they are part of the keys."""
     measures: dict[str, Measure] = field(default_factory=dict)
-    """What its components declare of the measures that they add, by name."""
+    """Declarations of the measures that its components add, by name."""
     lacking: str | None = None
-    """Why nothing can be run, if none of the data is here."""
+    """Why nothing can be run, if none of the data is available."""
     warnings: list[str] = field(default_factory=list)
     """Oddities, such as data that is not the known original."""
     remarks: list[str] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Plan:
         return dict(Counter(cell.reason for cell in self.cells if cell.reason is not None))
 
     def ancestry(self, key: str) -> set[str]:
-        """Keys of a step and of all steps that it rests on."""
+        """Keys of a step and of all steps that it depends on."""
         keys: set[str] = set()
         waiting = [key]
         while waiting:
@@ -96,13 +96,13 @@ class Plan:
         return keys
 
     def restrict(self, cells: Iterable[Cell]) -> Plan:
-        """The plan of some of its cells, and of the steps that they rest on."""
+        """The plan of some of its cells, and of the steps that they depend on."""
         part = replace(self, cells=list(cells))
         keys = self.order_steps(cell.key for cell in part.runnable)
         return replace(part, steps={key: self.steps[key] for key in keys})
 
     def order_steps(self, finals: Iterable[str]) -> list[str]:
-        """Keys of all steps that these rest on, each after its parents, a cell's steps together."""
+        """Keys of these steps and all they depend on, parents first, a cell's steps together."""
         order: dict[str, None] = {}
         for final in finals:
             waiting = [final]
@@ -122,7 +122,7 @@ def _count_by_name(steps: Iterable[Step]) -> dict[tuple[str, str], int]:
 
 
 _GIVEN = frozenset({"predictions", "scores"})
-"""What adversaries see of the model's answers about people as they are."""
+"""What adversaries see of the model's answers about people with their own groups."""
 _TUNED_ON = 0
 """Adversaries that are tuned once for a data set are tuned on the attack set of this seed."""
 
@@ -143,11 +143,11 @@ class _Part:
     portable: bool
     """Whether the component and all components that it holds are portable."""
     measures: tuple[Measure, ...]
-    """What it declares of the measures that it adds."""
+    """Its declarations of the measures that it adds."""
 
 
 def make_plan(matrix: Matrix, catalog: Catalog, home: DataHome) -> Plan:
-    """The plan of a matrix with the installed components and the data that is here.
+    """The plan of a matrix with the installed components and the available data.
 
     Raises MatrixError if a component or a parameter is not valid; names its place in the file.
     """
@@ -377,7 +377,7 @@ class _Planner:
             )
 
     def _add_steps(self, combination: tuple[_Part, ...], seed: int) -> Step:
-        """The step that measures a cell, after the steps that it rests on."""
+        """The step that measures a cell, after the steps that it depends on."""
         by_kind = {part.choice.kind: part for part in combination}
         load = self._add_step("load", by_kind["dataset"])
         split = self._add_split(load, seed)
@@ -407,7 +407,7 @@ class _Planner:
     def _add_sight(
         self, sight: str, learner: _Part, steps: tuple[Step, Step, Step], seed: int
     ) -> Step:
-        """The step that gives what an adversary sees of the model."""
+        """The step whose result is what an adversary sees of the model."""
         split, train, predict = steps
         match sight:
             case "predictions":
@@ -430,7 +430,7 @@ class _Planner:
         seed: int,
         combination: tuple[_Part, ...],
     ) -> Step:
-        """The audit of a model, after those of shadow models and of its twin, if it needs any."""
+        """The audit of a model, after the shadow models of it and its twin, if it needs them."""
         (split, train, predict), auditor = steps, part.component
         assert isinstance(auditor, Auditor)
         parents = [split, predict]
@@ -456,7 +456,7 @@ class _Planner:
         """The learner without its fairness; one that the matrix names too has the same steps."""
         assert isinstance(learner.component, Learner)
         twin = learner.component.twin()
-        assert twin is not None  # or who needs it had refused the learner
+        assert twin is not None  # otherwise the component that needs it had refused the learner
         spec = describe_component(twin)
         return replace(
             learner, component=twin, spec=spec, identity=spec.identity(),
@@ -466,7 +466,7 @@ class _Planner:
 
     def _add_split(self, load: Step, seed: int) -> Step:
         shares = self._matrix.shares
-        # Whom attacks are about does not change who is trained on.
+        # The target of attacks does not change the training set.
         target = () if shares.target == "training" else (shares.target,)
         return self._add_step(
             "split", None, (load,), seed, (shares.train, shares.test, shares.attack),

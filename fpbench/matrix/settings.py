@@ -1,4 +1,4 @@
-"""What somebody chooses and overrides of a matrix without another file: `learner=plain`, `seeds=3`.
+"""Choices from a matrix, and overrides of it, without another file: `learner=plain`, `seeds=3`.
 
 `KIND=NAMES` chooses components of the matrix, whose other cells are then not run. Any other key
 overrides a value, as if the file said so: `seeds=3`, `split.train=0.5`, `learner.tolerance=0.1`.
@@ -28,7 +28,7 @@ VALUES = ("seeds", "title")
 TABLES = ("split", "leaderboard", "limits")
 """Tables at the top of a matrix whose keys can be overridden, `split.train` for instance."""
 _PART = re.compile(r"""(?:\s*(?:"(?:[^"\\]|\\.)*"|'[^']*')\s*(?=,|$)|[^,]*)""")
-"""What stands between commas: a text in quotes, as TOML has them, or anything without a comma."""
+"""A value between commas: a text in quotes, as in TOML, or anything without a comma."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Settings:
     """Choices and overrides, read but not yet compared with a matrix."""
 
     chosen: Mapping[str, tuple[str, ...]]
-    """Names, labels or patterns of the components to run, by kind; without any, none of it."""
+    """Names, labels or patterns of the components to run, by kind; none of a kind if empty."""
     overrides: Mapping[tuple[str, ...], tuple[Any, ...]]
     """Values by key, or by table or kind and key; several are a list, or swept."""
 
@@ -62,9 +62,9 @@ class Settings:
     def choose(
         self, axes: Mapping[str, tuple[ComponentChoice, ...]], origin: str
     ) -> dict[str, frozenset[str]]:
-        """Labels of the components that are chosen, by kind, for the kinds of which some are.
+        """Labels of the chosen components, by kind, for the kinds with a choice.
 
-        Raises MatrixError if nothing in the matrix is called so; names the nearest.
+        Raises MatrixError if nothing in the matrix has such a name; names the nearest.
         """
         chosen: dict[str, frozenset[str]] = {}
         for kind, names in self.chosen.items():
@@ -89,10 +89,10 @@ class Settings:
 def read_settings(texts: Iterable[str]) -> Settings:
     """Choices and overrides as they are written on the command line.
 
-    `texts`: `KEY=VALUE` each. For several values, commas stand between them; a text with a comma
-    stands in quotes. The same kind may be chosen from repeatedly, no value may be overridden twice.
+    `texts`: `KEY=VALUE` each. Commas separate several values; a text with a comma needs quotes. The
+    same kind may be chosen from repeatedly, no value may be overridden twice.
 
-    Raises InputError if a text is no setting, or there is no such key.
+    Raises InputError if a text is not a setting, or there is no such key.
     """
     chosen: dict[str, tuple[str, ...]] = {}
     overrides: dict[tuple[str, ...], tuple[Any, ...]] = {}
@@ -102,7 +102,7 @@ def read_settings(texts: Iterable[str]) -> Settings:
         key, separator, value = (part.strip() for part in text.partition("="))
         if not (key and separator):
             raise InputError(
-                f"{text!r} is no setting: write KEY=VALUE, such as learner=plain, seeds=3 or "
+                f"{text!r} is not a setting: write KEY=VALUE, such as learner=plain, seeds=3 or "
                 "dataset.rows=500"
             )
         if key in KINDS:
@@ -118,7 +118,7 @@ def read_settings(texts: Iterable[str]) -> Settings:
 
 
 def _check_key(path: tuple[str, ...], text: str) -> None:
-    """Refuse a key that is none, with the nearest."""
+    """Refuse an unknown key, with the nearest valid key."""
     first, *rest = path
     if rest and first in (*KINDS, *TABLES) and rest[0]:
         return
@@ -148,28 +148,28 @@ def _read_values(text: str, setting: str) -> tuple[Any, ...]:
 
 
 def split_values(text: str) -> list[str]:
-    """What stands between the commas of a text; a comma in quotes is none of these."""
+    """The parts of a text between commas; a comma in quotes separates nothing."""
     parts, end = [], -1
     while end < len(text):
         match = _PART.match(text, end + 1)
-        assert match is not None  # of a text without a comma, which may be empty
+        assert match is not None  # a text without a comma matches, even an empty one
         parts.append(match[0])
         end = match.end()
     return parts
 
 
 def _unquote(name: str) -> str:
-    """A name without the quotes that it stands in, if it does."""
+    """A name without the quotes around it, if any."""
     value = _read_value(name) if name[:1] in {'"', "'"} else name
     return value if isinstance(value, str) else name
 
 
 def _suggest_quotes(kind: str, name: str, known: Iterable[str]) -> str:
-    """How to write the label with commas that a name is a part of; empty if it is part of none."""
+    """How to write the label with commas that contains a name; empty if there is none."""
     for label in known:
         if "," in label and name in map(str.strip, split_values(label)):
             setting = f"{kind}={json.dumps(label, ensure_ascii=False)}"
-            return f"a name with a comma stands in quotes: -s {shlex.quote(setting)}"
+            return f"a name with a comma needs quotes: -s {shlex.quote(setting)}"
     return ""
 
 
@@ -207,7 +207,7 @@ def _replace(tables: Any, kind: str, parameter: str, value: Any, origin: str) ->
         use = table.get("use") if isinstance(table, Mapping) else None
         try:
             names = set(discover().component(kind, use).model_fields)  # type: ignore[arg-type]
-        except FpbenchError:  # which the plan tells, and where
+        except FpbenchError:  # the plan reports it, and where it is
             names = set()
         known |= names
         replaced.append({**table, parameter: value} if parameter in names else table)

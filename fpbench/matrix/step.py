@@ -19,7 +19,7 @@ ORDER = (
 """Names of the actions of steps, in the order of the flow."""
 
 EACH_GROUP = "each group"
-"""Option of `ask`: the model is told that people are of each group, and not of their own."""
+"""Option of `ask`: the model is asked about people as if in each group, not in their own."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Step:
     uses: tuple[tuple[str, str], ...] = ()
     """Kind and name of the components whose results a last step combines, for errors."""
     learner: Spec | None = None
-    """Of an audit that may train the learner: the last of its inputs."""
+    """The learner that an audit may train, as the last of its inputs; else None."""
 
     @property
     def name(self) -> tuple[str, str]:
@@ -73,7 +73,7 @@ class Failure(NamedTuple):
     reason: str
     trace: str
     bad_input: bool
-    """Whether it is the user's input that is wrong, and not a component."""
+    """Whether the user's input is wrong, and not a component."""
 
 
 class Result(NamedTuple):
@@ -91,7 +91,7 @@ class Sealed(NamedTuple):
 
 @dataclass(frozen=True)
 class SealedClaim(Claim):
-    """A claim whose conditions on rates and `Facts` are readable, and the others sealed."""
+    """A claim whose conditions on rates and `Facts` are readable, and other conditions sealed."""
 
     content: bytes = b""
     """The other conditions, pickled."""

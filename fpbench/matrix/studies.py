@@ -1,4 +1,4 @@
-"""Where the matrices of the studies are that `fpbench reproduce` knows by name."""
+"""Paths of the matrices of the studies that `fpbench reproduce` knows by name."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ def find_study_file(name: str) -> Path:
 
 
 def find_studies_folder() -> Path:
-    """The folder of all of them: in the package, or beside it in a checkout."""
+    """The folder of all studies: in the package, or beside it in a checkout."""
     inside = Path(__file__).parents[1] / "benchmarks"
     return inside if inside.is_dir() else Path(__file__).parents[2] / "benchmarks"

@@ -131,8 +131,8 @@ BAD = {
     ),
     "several names": (
         GOOD + "[[adversary]]\nuse = ['a1', 'a2']\n",
-        'needs use = "NAME", one that `fpbench describe adversary` lists; of several, each has its '
-        "own [[adversary]]",
+        'needs use = "NAME", one that `fpbench describe adversary` lists; give each its own '
+        "[[adversary]]",
     ),
     "no name": (GOOD + "[[corrector]]\nlabel = 'x'\n", '[[corrector]] no. 3: needs use = "NAME"'),
     "empty label": (GOOD + "[[corrector]]\nuse = 'x'\nlabel = ''\n", "label: must be a text"),

@@ -69,7 +69,7 @@ def test_components_are_chosen_by_name_label_and_pattern(matrix, settings, learn
 def test_a_name_with_a_comma_is_chosen_in_quotes(matrix, label):
     """The message about a part of it is a setting that can be typed as it is."""
     matrix.write_text(TOY.replace('"a coin"', json.dumps(label)))
-    with pytest.raises(InputError, match="a name with a comma stands in quotes: -s ") as error:
+    with pytest.raises(InputError, match="a name with a comma needs quotes: -s ") as error:
         choose(matrix, f"adversary=peek,{label}")
     (setting,) = shlex.split(str(error.value).rpartition("-s ")[2])
     assert {other for _, other in choose(matrix, setting, "auditor=")} == {label}
@@ -105,7 +105,7 @@ def test_a_text_needs_no_quotes_and_a_table_is_a_value(matrix):
         ("learner=parot", "learner=parot: there is no learner 'parot' to choose; did you mean 'parrot'?"),
         ("learners=parrot", "no key 'learners' to set; did you mean 'learner'?"),
         ("tolerance=3", "a parameter is KIND.PARAMETER"),
-        ("parrot", "'parrot' is no setting: write KEY=VALUE"),
+        ("parrot", "'parrot' is not a setting: write KEY=VALUE"),
         ("dataset.=1", "there is no key 'dataset.' to set"),
         ("learner.number=" + "[" * 30 + "]" * 30, "learner.number: is nested more than 24 deep"),
         ("learner.numbr=3", "no learner of the matrix has the parameter 'numbr'; did you mean 'number'?"),
