@@ -2,7 +2,7 @@
 
 SQLite changes what it opens for reading, too: it rolls a journal back, and deletes the files that
 the journal names, wherever they are; it writes a log into the store, and an index beside the log.
-So nobody who reads has SQLite do any of this where the store lies. A store without a log is opened
+So readers never let SQLite do any of this in the store's folder. A store without a log is opened
 as one that cannot change; a store and its log are copied, and the copy is read.
 """
 
@@ -23,11 +23,11 @@ from fpbench.base.files import STORE_BYTES, check_file, identify, open_file
 _LONGEST = 64 * 2**20
 """Bytes of a text or of a row: more than any run writes."""
 _CACHE = 128 * 2**10
-"""KiB of a file cached in memory: the keys of a million cells are read in no order."""
+"""KiB of a file cached in memory: the keys of a million cells are read in random order."""
 _ATTEMPTS = 20
-"""Copies that are begun of a store that is written to meanwhile."""
+"""Attempts to copy a store that is written to meanwhile."""
 _HEAD = 32
-"""Bytes at the start of a log that are others each time it begins anew."""
+"""Bytes at the start of a log that change each time it begins anew."""
 _CHUNK = 2**20
 _KEEPS = "; what was committed is kept"
 _HINTS = {
@@ -43,7 +43,7 @@ def suggest_remedy(error: sqlite3.Error) -> str:
 
 
 class ReadConnection(sqlite3.Connection):
-    """A connection that changes nothing: to a store as it lies there, or to a copy of it."""
+    """A connection that changes nothing: to a store in place, or to a copy of it."""
 
     _folder: tempfile.TemporaryDirectory[str] | None = None
     """Where the copy is."""
@@ -51,15 +51,15 @@ class ReadConnection(sqlite3.Connection):
     _seen: tuple[int, ...] = ()
 
     def keep(self, folder: tempfile.TemporaryDirectory[str]) -> None:
-        """Have the folder of a copy removed with the connection."""
+        """Remove the folder of a copy together with the connection."""
         self._folder = folder
 
     def watch(self, file: Path, status: os.stat_result) -> None:
-        """Notice if a file that is read as it lies there is written to."""
+        """Notice if a file that is read in place is written to."""
         self._watched, self._seen = file, _read_state(status)
 
     def check(self) -> None:
-        """Refuse what was read of a file that has been changed since it was opened.
+        """Refuse what was read from a file that has changed since it was opened.
 
         Raises OSError if it has.
         """
@@ -75,10 +75,10 @@ class ReadConnection(sqlite3.Connection):
 
 
 def check_store(file: Path) -> None:
-    """Refuse a store that SQLite should not open: whoever made the file may have set traps in it.
+    """Refuse a store that SQLite should not open: the author of the file may have set traps in it.
 
     Raises OSError if there is a journal beside it, which fpbench never writes; or if the store, its
-    log or the index of the log is no regular file of its own.
+    log or the index of the log is not a regular file of its own.
     """
     journal = name_companion(file, "-journal")
     if os.path.lexists(journal):
@@ -93,9 +93,9 @@ def check_store(file: Path) -> None:
 
 
 def connect_writer(file: Path) -> sqlite3.Connection:
-    """Open a store to write to it, or make one; only who has the lock of its directory may.
+    """Open a store for writing, or make one; the caller must hold the lock of its directory.
 
-    Raises OSError if `check_store` refuses it; sqlite3.Error if it is no store.
+    Raises OSError if `check_store` refuses it; sqlite3.Error if it is not a store.
     """
     check_store(file)
     db = sqlite3.connect(f"{file.absolute().as_uri()}?mode=rwc", isolation_level=None, uri=True)
@@ -103,7 +103,7 @@ def connect_writer(file: Path) -> sqlite3.Connection:
 
 
 def enable_log(db: sqlite3.Connection) -> None:
-    """Have what is committed written to a log beside the store, never to a journal.
+    """Let SQLite write commits to a log beside the store, never to a journal.
 
     Raises OSError if the file system cannot hold a log.
     """
@@ -116,10 +116,10 @@ def enable_log(db: sqlite3.Connection) -> None:
 def connect_reader(file: Path, *, own: bool = False) -> sqlite3.Connection:
     """Open a store to read what is committed at this moment; nothing is changed.
 
-    `own`: whether this process itself is writing to it. Then SQLite's own locks are used: to close
-    another descriptor of the file would take them away from the writer.
+    `own`: whether this process itself is writing to it. Then SQLite's own locks are used: closing
+    another descriptor of the file would release the writer's locks.
 
-    Raises OSError if `check_store` refuses it, or it cannot be copied; sqlite3.Error if it is no
+    Raises OSError if `check_store` refuses it, or it cannot be copied; sqlite3.Error if it is not a
     store.
     """
     check_store(file)
@@ -143,7 +143,7 @@ def _open(file: Path, how: str) -> ReadConnection:
 
 
 def _restrict(db: sqlite3.Connection) -> sqlite3.Connection:
-    """A connection of which nothing is run, and no part of what it reads is without end."""
+    """The connection, which now runs no code of the file and reads no values beyond a length."""
     with _close_on_error(db):
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA cell_size_check = ON")
@@ -153,7 +153,7 @@ def _restrict(db: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def _open_in_place(file: Path) -> ReadConnection | None:
-    """A store that nobody writes to, as it lies there; None if somebody has begun to."""
+    """A store that nobody writes to, opened in place; None if somebody has begun to write."""
     descriptor = open_file(file, most=STORE_BYTES)
     try:
         status = os.fstat(descriptor)
@@ -172,7 +172,7 @@ def _open_in_place(file: Path) -> ReadConnection | None:
 
 
 def _open_copy(file: Path) -> ReadConnection | None:
-    """A store and its log as they are at one moment, in a private folder; None if it was missed."""
+    """A copy of a store and its log at one moment, in a private folder; None if they changed."""
     folder = tempfile.TemporaryDirectory(prefix="fpbench-", ignore_cleanup_errors=True)
     copy = Path(folder.name) / file.name
     try:
@@ -188,17 +188,17 @@ def _open_copy(file: Path) -> ReadConnection | None:
 
 
 def _copy_both(file: Path, copy: Path) -> bool:
-    """Copy a store and its log; whether the two belong together.
+    """Copy a store and its log; return whether the two belong together.
 
-    Whoever writes changes no page of the store that is not in the log as well, until the log
-    begins anew. So a log that is copied after the store, and has not begun anew, repairs all that
-    was changed meanwhile; and SQLite takes of it what was committed as a whole.
+    A writer changes only pages of the store that are in the log as well, until the log begins
+    anew. So a log that is copied after the store, and has not begun anew, repairs all that changed
+    meanwhile; and SQLite takes only whole commits from it.
     """
     with ExitStack() as stack:
         try:
             store = stack.enter_context(_open_stream(file))
             log = stack.enter_context(_open_stream(name_companion(file, "-wal")))
-        except FileNotFoundError:  # who wrote has just closed it
+        except FileNotFoundError:  # the writer has just closed it
             return False
         _check_room(copy.parent, store, log)
         before = _read_generation(store, log)
@@ -216,7 +216,7 @@ def _open_stream(file: Path) -> BinaryIO:
 
 
 def _read_generation(store: BinaryIO, log: BinaryIO) -> object:
-    """What changes when a log begins anew; of a log that is empty yet, when the store changes."""
+    """A value that changes when a log begins anew or, if the log is empty, when the store does."""
     log.seek(0)
     return log.read(_HEAD) or _read_state(os.fstat(store.fileno()))
 
@@ -234,7 +234,7 @@ def _copy(stream: BinaryIO, target: Path) -> None:
 
 
 def _find_data(stream: BinaryIO) -> Iterator[tuple[int, int]]:
-    """The parts of a file that are no holes."""
+    """The parts of a file that are not holes."""
     if not hasattr(os, "SEEK_DATA"):  # Windows
         yield 0, stream.seek(0, os.SEEK_END)
         return
@@ -266,7 +266,7 @@ def _read_identity(status: os.stat_result) -> tuple[int, int]:
 
 
 def copy_privately(db: sqlite3.Connection) -> sqlite3.Connection:
-    """A copy in a file that nobody else sees, and that is gone when it is closed."""
+    """A copy in a private file, which is deleted when the connection is closed."""
     copy = sqlite3.connect("", isolation_level=None)
     with _close_on_error(copy):
         db.backup(copy)
@@ -274,7 +274,7 @@ def copy_privately(db: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def name_companion(file: Path, suffix: str) -> Path:
-    """A file that SQLite has beside a store: `-wal`, `-shm` or `-journal`."""
+    """The path of a file that SQLite keeps beside a store: `-wal`, `-shm` or `-journal`."""
     return file.with_name(f"{file.name}{suffix}")
 
 

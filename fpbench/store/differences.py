@@ -1,9 +1,9 @@
 """What differs between two runs: cells, measures, versions.
 
 Runs that the same kernels computed are compared to the last bit. Linear-algebra libraries choose
-their code by the processor, and another code adds up in another order: numbers of runs that other
-kernels computed are the same if they are within `TOLERANCE`. Rows that rest on a component that
-does not claim so much (`portable` is false in them) are then set apart: they are not comparable.
+their code by the processor, and other code adds up in another order: numbers of runs that other
+kernels computed count as equal within `TOLERANCE`. Rows of a component that does not claim this
+(`portable` is false in them) are then listed apart: they are not comparable.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fpbench.store.store import Store
 _Places = NDArray[np.intp]
 
 TOLERANCE = 1e-6
-"""How far numbers of two kernels may be apart: of those beyond 1, as a share of the larger one."""
+"""Greatest difference of numbers of two kernels; a share of the larger number if it is above 1."""
 
 
 def is_near(one: Any, other: Any) -> bool:
@@ -64,11 +64,11 @@ class Spread:
 
     name: str
     cells: int
-    """How many differ."""
+    """Number of cells that differ."""
     largest: float | None
     """Largest absolute difference; None where no pair of numbers differs."""
     mean: float | None
-    """Mean difference, the other run less this one, of the cells that differ."""
+    """Mean difference, the other run minus this one, over the cells that differ."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,7 +116,7 @@ class RunDifference(Paged):
         if not self.same_matrix:
             page.append(Separator(
                 "the runs are of different matrices: cells are the same if their labels and seed "
-                "are"
+                "match"
             ))  # fmt: skip
         page += make_table("environment", ("", one, other), (), self.environment)
         page += _list_cells(f"only in {one}", self.only_one)
@@ -142,7 +142,7 @@ class RunDifference(Paged):
 
 
 FEW = 10
-"""Cells that are named where only their number matters."""
+"""Greatest number of cells named in a list; the others are counted."""
 NOT_COMPARABLE = (
     "not comparable across kernels: a component in them does not claim the same numbers on every "
     "processor (portable = false)"
@@ -153,7 +153,7 @@ def name_comparison(exact: bool) -> str:
     """How closely numbers were compared."""
     if exact:
         return "to the last bit"
-    return f"within {TOLERANCE:g}, as other kernels computed the run or none are recorded"
+    return f"within {TOLERANCE:g}, as the kernels differ or are not recorded"
 
 
 def change_rows(changes: Iterable[CellChange], *, named: bool = True) -> list[tuple[str, ...]]:
@@ -170,7 +170,7 @@ def count_rest(count: int) -> list[Separator]:
 
 
 def _write(value: Any) -> str:
-    """A value to the last bit: the shortest digits that give it again."""
+    """A value to the last bit: the shortest digits that reproduce it."""
     return "-" if value is None else str(value)
 
 
@@ -196,9 +196,9 @@ def _tabulate_spreads(title: str, spreads: Iterable[Spread]) -> list[Sheet]:
 def diff(one: str | Path, other: str | Path, *, most: int = 1_000) -> RunDifference:
     """Compare two runs, of the same matrix or of others.
 
-    Cells are the same if their labels and seeds are, whatever code made them. Measures are compared
-    to the last bit if the same kernels computed both runs, else within `TOLERANCE`; those that say
-    how long things took are not.
+    Cells are the same if their labels and seeds match, whatever code made them. Measures are
+    compared to the last bit if the same kernels computed both runs, else within `TOLERANCE`;
+    durations are not compared.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ class _Pair:
         both = a.finished()[0][self.rows[0]] & b.finished()[0][self.rows[1]]
         self.done: list[_Places] = [rows[both] for rows in self.rows]
         self.incomparable = np.zeros(len(self.done[0]), dtype=bool)
-        """Of the cells done in both, those whose numbers depend on the kernel."""
+        """Cells done in both whose numbers depend on the kernel."""
         if not exact:
             for run, rows in zip((a, b), self.done, strict=True):
                 if PORTABLE in run.names:
@@ -364,12 +364,12 @@ class _Pair:
         return first, tuple(changes), second
 
     def _spread(self, name: str, places: _Places) -> Spread:
-        """How far apart cells are in a measure."""
+        """The size of the differences of cells in a measure."""
         a, b = (
             run.numbers(name)[rows[places]]
             for run, rows in zip((self.a, self.b), self.done, strict=True)
         )
-        with np.errstate(invalid="ignore", over="ignore"):  # of infinities, and of what is near
+        with np.errstate(invalid="ignore", over="ignore"):  # differences of infinities
             apart = b - a
             apart = apart[~np.isnan(apart)]
             known = len(apart) > 0

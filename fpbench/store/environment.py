@@ -13,7 +13,7 @@ from fpbench.components.catalog import Catalog
 
 _KERNELS = ("machine", "blas", "simd", "solvers")
 _COMPUTING = ("numpy", "pandas", "scikit-learn")
-"""Packages with compiled code that adds up; scipy is among the solvers."""
+"""Packages with compiled code that adds up numbers; scipy is listed with the solvers."""
 _SOLVERS = ("cplex", "docplex", "highspy", "pyomo", "ortools", "scipy")
 
 
@@ -22,7 +22,7 @@ def describe_environment(data: Mapping[str, str], catalog: Catalog) -> dict[str,
 
     Versions of Python, fpbench, its dependencies, the distributions whose plugins are installed
     and the solvers; the platform; the linear-algebra libraries that numpy and scipy have loaded,
-    and for which kind of processor these compute; the instructions that numpy uses beyond those
+    and the kind of processor that their code is for; the instructions that numpy uses beyond those
     that every processor has; the checksums in `data`, by file.
     """
     return {
@@ -38,7 +38,7 @@ def describe_environment(data: Mapping[str, str], catalog: Catalog) -> dict[str,
 
 
 def have_same_kernels(environments: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether the same code computed everywhere, so that numbers are the same to the last bit.
+    """Whether the same code computed all runs, so that numbers are the same to the last bit.
 
     The same machine type, linear algebra for the same kind of processor, instructions, and versions
     of the libraries that compute. An environment without these entries counts as other kernels.

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 FORMATS = ("csv", "parquet", "jsonl")
 NOT_RUN = "not run"
-"""Status of a cell that has none: it was not chosen, or the run was interrupted before."""
+"""Status of a cell without one: it was not chosen, or the run was interrupted before it."""
 
 
 _OTHER_FORMATS = frozenset({"xlsx", "xls", "ods", "json", "feather", "arrow", "html", "md", "tex"})
-"""Endings of what rows are not written as."""
+"""Endings of formats that rows are not written in."""
 
 
 def choose_format(output: Path | None, form: str | None) -> str:
-    """One of `FORMATS`: what is asked for, else what the ending of the file says; CSV by default.
+    """One of `FORMATS`: the one asked for, else by the ending of the file; CSV by default.
 
     Raises InputError if another format is asked for, by its name or by the ending.
     """
@@ -46,14 +46,14 @@ def choose_format(output: Path | None, form: str | None) -> str:
 def export_rows(results: Results, form: str, output: Path | None, *, long: bool) -> None:
     """Write rows as `csv`, `parquet` or `jsonl`, to a file or to standard output.
 
-    Texts are written as they are, but in CSV on a terminal, which would obey some of their letters:
-    these are spelt out. JSON spells them out anyway.
+    Texts are written unchanged, except that CSV on a terminal spells out control characters. JSON
+    always does.
 
-    `output`: the file; standard output if None, which Parquet refuses. `long`: one row a measure
-    (columns `measure` and `value`) instead of one a cell.
+    `output`: the file; standard output if None, which Parquet refuses. `long`: one row per measure
+    (columns `measure` and `value`) instead of one per cell.
 
-    Raises InputError if the file cannot be written, Parquet has no file or no pyarrow, or rows that
-    are not `long` would be next to empty.
+    Raises InputError if the file cannot be written, Parquet has no file or no pyarrow, or a table
+    that is not `long` would be nearly empty.
     """
     if output is not None:
         check_output(output)
@@ -76,7 +76,7 @@ def export_rows(results: Results, form: str, output: Path | None, *, long: bool)
 
 
 def _to_long(results: Results) -> DataFrame:
-    """One row a value; what is not there takes no room."""
+    """One row per value; missing values take no room."""
     import pandas as pd
 
     fixed = results.fixed()

@@ -13,7 +13,7 @@ from fpbench.base.files import identify, open_file
 STORE = "store.sqlite"
 """The file that makes a directory a run directory."""
 LOCK_FILE = "store.lock"
-"""The file that names who writes, and on which machine."""
+"""The file that names the writing process and its machine."""
 _MOST = 4096
 """Bytes of that file."""
 _held: set[int] = set()
@@ -22,13 +22,13 @@ _held: set[int] = set()
 class Lock:
     """The right to write to a run directory, until it is released or this process ends.
 
-    The operating system's own lock: it is gone with the process that held it, however that died,
-    and no file has to be cleared away.
+    The operating system's own lock: it ends with the process that held it, however that died, and
+    no file has to be removed.
 
     `directory`: the run directory; it must be there.
 
-    Raises StoreError if another process, or another part of this one, holds it, or if it cannot be
-    had.
+    Raises StoreError if another process, or another part of this one, holds it, or if locking
+    fails.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -111,9 +111,9 @@ def is_locked_here(directory: Path) -> bool:
 def move_aside(directory: Path) -> Path | None:
     """Rename a run directory to the first free name: RUN.1, RUN.2 ... Nothing is ever deleted.
 
-    What comes back is its new place; None if there was nothing.
+    Returns: the new path; None if there was nothing.
 
-    Raises StoreError if another run is using it, or if what is there is no run.
+    Raises StoreError if another run is using it, or if the directory does not hold a run.
     """
     directory = directory.absolute()
     if not directory.exists() or not any(directory.iterdir()):
@@ -128,7 +128,7 @@ def move_aside(directory: Path) -> Path | None:
         number = 1
         while os.path.lexists(aside := directory.with_name(f"{directory.name}.{number}")):
             number += 1
-        if os.name == "nt":  # which does not rename what is open
+        if os.name == "nt":  # Windows does not rename open files
             lock.release()
         directory.rename(aside)  # and never copied and deleted, as a move may
     except OSError as error:

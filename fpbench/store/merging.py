@@ -1,4 +1,4 @@
-"""Runs of one matrix from many machines, as one run. Nothing is chosen in silence."""
+"""Runs of one matrix from many machines, as one run. Conflicts are never settled silently."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fpbench.store.reading import CellRecord, SessionRecord
 from fpbench.store.store import UNSHOWN_SEEDS, Store
 
 _MOST_NAMED = 10
-"""Conflicts that are named; all are counted."""
+"""Greatest number of conflicts that are named; all are counted."""
 
 _Place = tuple[tuple[tuple[str, str], ...], int]
 """Labels and seed of a cell."""
@@ -37,13 +37,13 @@ class Merged:
 
     path: Path
     counts: Mapping[str, int]
-    """Cells by status; those that were not run yet under the empty text."""
+    """Number of cells by status; of cells not run yet, under the empty text."""
     sessions: int
 
 
 @check_arguments
 def merge(runs: Sequence[str | Path], out: str | Path) -> Merged:
-    """Put runs of one matrix together: other seeds, or other cells, from many machines.
+    """Merge runs of one matrix, with different seeds or cells, from many machines.
 
     If one run did a cell and another skipped it or failed, the done result counts. The runs
     themselves stay unchanged.
@@ -59,8 +59,8 @@ def merge(runs: Sequence[str | Path], out: str | Path) -> Merged:
     ------
     StoreError
         If they are not runs of one matrix, or conflict: the same cell was made by other code or
-        data, or measured otherwise. Every conflict is counted, the first ten are named, and nothing
-        is written.
+        data, or measured differently. Every conflict is counted, the first ten are named, and
+        nothing is written.
     """
     if isinstance(runs, str | bytes) or not isinstance(runs, Iterable):
         raise StoreError(f"runs must be a list of run directories, not {show_value(runs)}")
@@ -74,7 +74,7 @@ def merge(runs: Sequence[str | Path], out: str | Path) -> Merged:
 
 
 def copy(run: Path, target: Path) -> Merged:
-    """Copy what a run has committed to a new run directory, and nothing else that lies there.
+    """Copy what a run has committed to a new run directory, and no other file.
 
     Raises StoreError if there is no run, the target is neither missing nor empty, or it cannot be
     written.
@@ -104,7 +104,7 @@ def _write_whole(runs: Sequence[Path], target: Path) -> Merged:
 
 
 def _follow_links(target: Path) -> Path:
-    """The directory that a link leads to, there or not yet: a link cannot be renamed over."""
+    """The target of a link, which need not exist yet: a link cannot be renamed over."""
     try:
         led = target.resolve()
     except (OSError, RuntimeError):  # a link that leads to itself, before Python 3.13
@@ -115,7 +115,7 @@ def _follow_links(target: Path) -> Path:
 
 
 def _make_directory(target: Path) -> Path:
-    """A directory beside the target, so that a failed merge leaves no half a run there."""
+    """A directory beside the target, so that a failed merge leaves no half run there."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
@@ -142,7 +142,7 @@ class _Merger:
         self._count = 0
         self._cells: dict[_Place, tuple[Cell, int]] = {}
         self._done: dict[str, tuple[int, bytes]] = {}
-        """Of cells that several runs have done: the first of them, and what it measured."""
+        """The first run of cells that several runs have done, and a digest of its measures."""
 
     def write(self, directory: Path, target: Path) -> Merged:
         """Write the merged run to a directory, which the caller moves to the target."""
@@ -154,7 +154,7 @@ class _Merger:
         with Store(directory, create=True) as store:
             with store.writing():
                 about = first.about()
-                if len(self._stores) > 1:  # what one left out, another may have
+                if len(self._stores) > 1:  # another run may have what one left out
                     about[UNSHOWN_SEEDS] = ""
                 store.plan(about, self._iterate_in_order())
                 sessions = self._add_sessions(store)
@@ -186,7 +186,7 @@ class _Merger:
             yield from sorted(cells, key=lambda cell: cell.seed)
 
     def _add_sessions(self, store: Store) -> dict[tuple[int, int], int]:
-        """The sessions of all runs, the latest last: their new numbers."""
+        """New numbers of the sessions of all runs, by run and number; the latest is last."""
         sessions: list[tuple[float, int, SessionRecord]] = [
             (session.started, number, session)
             for number, source in enumerate(self._stores)
@@ -198,7 +198,7 @@ class _Merger:
         }
 
     def _add_results(self, store: Store, sessions: dict[tuple[int, int], int]) -> None:
-        """The results of all runs: of each cell what was done, or else how it failed first."""
+        """Add the results of all runs: the done result of each cell, or else its first failure."""
         often = Counter(key for source in self._stores for key in source.done())
         failed: dict[str, CellRecord] = {}
         with store.pages() as pages:
@@ -227,7 +227,7 @@ class _Merger:
         return other == number
 
     def _note_difference(self, record: CellRecord, other: int, number: int) -> None:
-        """Two runs measured the same cell, and not the same."""
+        """Note that two runs measured the same cell differently."""
         self._count += 1
         if len(self._conflicts) >= _MOST_NAMED:
             return

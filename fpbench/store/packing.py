@@ -2,9 +2,9 @@
 
 A cell's measures are their names (its *layout*, which most cells of a run share) and a blob: a byte
 for the kind of each value, then eight bytes for each value, little endian. Numbers are exact to the
-last bit: whole numbers stay whole, NaN stays NaN. A text is stored once, as a *word*, and its
-number stands in the blob. Results that are final are collected in *pages*, one
-measure of all cells beside each other. A blob holds data only: to read it runs nothing.
+last bit: whole numbers stay whole, NaN stays NaN. A text is stored once, as a *word*, and the
+blob holds its number. Final results are collected in *pages*, where the values of one measure of
+all cells are side by side. A blob holds data only: reading it runs no code.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fpbench.base.arguments import show_value
 from fpbench.base.errors import PluginError
 
 Kinds = NDArray[np.uint8]
-"""(names, rows) the `Kind` of each value."""
+"""(names, rows) the `ValueKind` of each value."""
 Bits = NDArray[np.int64]
 """(names, rows) the eight bytes of each value."""
 
@@ -46,16 +46,15 @@ _LONGEST_NAME = 200
 _MOST_NAMES = 10_000
 _MOST_LETTERS = 2**20
 _MOST_BITS = 10_000
-"""Python refuses to write, or to read, much longer numbers in digits."""
+"""Python refuses to write or read much longer numbers as digits."""
 
 
 def pack(measures: Mapping[str, Any], number: Callable[[str], int]) -> bytes:
     """The values of measures as a blob, in their order.
 
-    `number`: gives the number of a word.
+    `number`: returns the number of a word.
 
-    Raises PluginError if a value is neither a number, nor a text, nor None, or a number without
-    end.
+    Raises PluginError if a value is not a number, text or None, or is a number of too many digits.
     """
     kinds, values = bytearray(), []
     for name, value in measures.items():
@@ -68,7 +67,7 @@ def pack(measures: Mapping[str, Any], number: Callable[[str], int]) -> bytes:
 
 
 def why_not_storable(measures: Mapping[str, Any]) -> str | None:
-    """Why measures of a component cannot be a row's; None if they can."""
+    """Why measures of a component cannot be stored in a row; None if they can."""
     try:
         pack(measures, lambda _: 0)
         _check_size(measures)
@@ -138,20 +137,20 @@ class CellPage(NamedTuple):
     """Results of many cells of one layout, which are read at once."""
 
     numbers: NDArray[np.int64]
-    """(cells,) which they are."""
+    """(cells,) the numbers of the cells."""
     sessions: NDArray[np.int64]
     seconds: NDArray[np.float64]
     kinds: Kinds
     bits: Bits
 
     def to_bytes(self) -> bytes:
-        """All of it, the widest first, little endian."""
+        """The page as bytes: the widest arrays first, little endian."""
         wide = (self.numbers, self.sessions, self.seconds.view(np.int64), self.bits)
         return b"".join([*(part.astype("<i8").tobytes() for part in wide), self.kinds.tobytes()])
 
 
 def read_page(blob: bytes, count: int, width: int) -> CellPage:
-    """A page of so many cells, of a layout of so many names; ValueError if it is not one."""
+    """A page of `count` cells and `width` names; ValueError if the bytes are not one."""
     if count < 1 or len(blob) != count * (24 + 9 * width):
         raise ValueError(f"a page that is not one of {count} cells and {width} measures")
     wide = np.frombuffer(blob, "<i8", count * (3 + width)).astype(np.int64, copy=False)
@@ -173,7 +172,7 @@ def _check_kinds(kinds: Kinds) -> Kinds:
 
 
 def unpack_values(kinds: Kinds, bits: Bits, word: Callable[[int], str]) -> list[Any]:
-    """The values of one name, as they were before they were packed."""
+    """The values of one name, as before packing."""
     first = int(kinds[0]) if len(kinds) else 0
     if first in (ValueKind.FLOAT, ValueKind.INT) and (kinds == first).all():  # nearly always
         plain: list[Any] = (bits.view(np.float64) if first == ValueKind.FLOAT else bits).tolist()
@@ -215,7 +214,7 @@ def numbers(kinds: Kinds, bits: Bits, word: Callable[[int], str]) -> NDArray[np.
 def _round_number(digits: str) -> float:
     try:
         return float(int(digits))
-    except OverflowError:  # no float is so great
+    except OverflowError:  # too large for a float
         return math.inf if not digits.startswith("-") else -math.inf
 
 

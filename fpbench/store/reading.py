@@ -47,7 +47,7 @@ class CellRecord(NamedTuple):
 
 
 def read_results(db: sqlite3.Connection, *, keys: bool = True) -> Results:
-    """The rows of the cells that are planned, in the order of the plan.
+    """The rows of the planned cells, in the order of the plan.
 
     Raises sqlite3.Error, ValueError, TypeError, LookupError if the store is damaged.
     """
@@ -57,7 +57,7 @@ def read_results(db: sqlite3.Connection, *, keys: bool = True) -> Results:
 
 @contextmanager
 def _hold_one_view(db: sqlite3.Connection) -> Iterator[None]:
-    """The same file from the first query to the last, while another process may write."""
+    """Keep one view of the file for all queries, while another process may write."""
     if db.in_transaction:
         yield
         return
@@ -104,7 +104,7 @@ class _Reader:
         return [known[number] for number in self._numbers.tolist()]
 
     def _find_rows(self, numbers: NDArray[np.int64]) -> NDArray[np.intp]:
-        """The rows that cells are in; -1 for those that are not planned."""
+        """The row of each cell; -1 for cells that are not planned."""
         if not len(self._order):
             return np.full(len(numbers), -1)
         places = np.searchsorted(self._numbers, numbers, sorter=self._order)
@@ -112,7 +112,7 @@ class _Reader:
         return np.where(self._numbers[rows] == numbers, rows, -1)
 
     def _read_pages(self, loose: NDArray[np.bool_]) -> None:
-        """Cells that are done, many at a time; not those that were measured again since."""
+        """Read done cells, many at a time, but for those that were measured again since."""
         for layout, count, data in self._db.execute("SELECT layout, count, data FROM page"):
             names = self._layouts[layout]
             page = read_page(data, count, len(names))
@@ -128,8 +128,8 @@ class _Reader:
             self._add_block(names, rows, kinds, bits)
 
     def _read_loose(self) -> NDArray[np.bool_]:
-        """Cells that failed, or are not in a page yet; gives which rows they are."""
-        # One more, which the row -1 of cells that are not planned points to.
+        """Read cells that failed or are not in a page yet; return whether a row is one of them."""
+        # One more row: the row -1 of cells that are not planned points to it.
         loose = np.zeros(len(self._numbers) + 1, np.bool_)
         cursor = self._db.execute(
             "SELECT number, status, seconds, layout, data, reason FROM result ORDER BY number"
@@ -173,7 +173,7 @@ class _Reader:
 
 
 def _read_planned(db: sqlite3.Connection) -> NDArray[np.int64]:
-    """(4, cells) number, combination, seed, and the word that says why it is skipped, or 0."""
+    """(4, cells) number, combination, seed, and the word with the reason for a skip, or 0."""
     parts = [np.zeros((4, 0), np.int64)]
     for (data,) in db.execute("SELECT data FROM planned ORDER BY id"):
         parts.append(np.frombuffer(data, "<i8").astype(np.int64, copy=False).reshape(4, -1))
@@ -187,7 +187,7 @@ def _read_layouts(db: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
 
 
 def _read_combinations(db: sqlite3.Connection) -> tuple[list[Labels], dict[int, int]]:
-    """Combinations of labels, and the place of each by its number."""
+    """Combinations of labels, and the position of each by its number."""
     seen: dict[Labels, int] = {}
     place = {}
     for number, text in db.execute("SELECT id, labels FROM combination ORDER BY id"):
@@ -227,7 +227,7 @@ def _read_words(db: sqlite3.Connection) -> list[str]:
 
 
 def read_cells(db: sqlite3.Connection) -> Iterator[Cell]:
-    """The cells that are planned, in the order of the plan."""
+    """The planned cells, in the order of the plan."""
     with _hold_one_view(db):
         words, known = _read_words(db), dict(db.execute("SELECT id, key FROM known"))
         rows = db.execute("SELECT id, labels FROM combination")
@@ -248,7 +248,7 @@ def read_done(db: sqlite3.Connection) -> set[str]:
 
 
 def read_records(db: sqlite3.Connection) -> Iterator[CellRecord]:
-    """All results, those of cells that are not planned any more included."""
+    """All results, including those of cells that are no longer planned."""
     with _hold_one_view(db):
         words, layouts = _read_words(db), _read_layouts(db)
         known = dict(db.execute("SELECT id, key FROM known"))

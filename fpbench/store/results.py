@@ -1,6 +1,6 @@
 """The rows of a run as columns: a million of them are read, compared and ranked at once.
 
-The measures of cells lie in *blocks*: the cells of one layout, with a line of values for each name.
+The measures of cells are stored in *blocks*: cells of one layout, with a line of values per name.
 A name that few cells have takes no memory for the others.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _MOST_PLACES = 10_000_000
 _MOST_EMPTY = 100
-"""Places of a table for each that holds a value, if it is larger than that."""
+"""Greatest number of places per value in a table with more places than that."""
 Rows = NDArray[np.intp]
 """Positions of rows."""
 Labels = tuple[str, ...]
@@ -84,7 +84,7 @@ class Results(InWords):
         return len(self.seeds)
 
     def __str__(self) -> str:
-        """How much there is of them."""
+        """The numbers of rows, measures and done rows."""
         done, _ = self.finished()
         measures = count_noun(len(self.names), "measure")
         return f"{count_noun(len(self), 'row')} of {measures}, {int(done.sum()):,} done"
@@ -93,7 +93,7 @@ class Results(InWords):
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]], glossary: Glossary = GLOSSARY) -> Results:
-        """Results from dictionaries, one a row; what a row lacks is empty."""
+        """Results from dictionaries, one per row; missing values are empty."""
         rows = list(rows)
         combinations: dict[Labels, int] = {}
         words: dict[str, int] = {}
@@ -179,7 +179,7 @@ class Results(InWords):
         return value
 
     def values(self, name: str) -> list[Any]:
-        """N values of any column as `rows` gives them; None where a row has none."""
+        """The n values of any column as in `rows`; None where a row has none."""
         if name in KINDS:
             labels = self.labels_of(name)
             return [labels[i] for i in self.combination.tolist()]
@@ -223,7 +223,7 @@ class Results(InWords):
         return places
 
     def word(self, number: int) -> str:
-        """The text of a number; ValueError if there is none."""
+        """The text with a number; ValueError if there is none."""
         if not 0 <= number < len(self.words):
             raise ValueError(f"a measure that is word no. {number} of {len(self.words)}")
         return self.words[number]
@@ -256,7 +256,7 @@ class Results(InWords):
         return [labels[place] for labels in self.combinations]
 
     def merge_combinations(self, kinds: Collection[str]) -> tuple[list[Labels], NDArray[np.int64]]:
-        """Combinations with the labels of some kinds only, and which of them each one becomes."""
+        """Combinations with the labels of some kinds only, and the new index of each old one."""
         columns = [
             self.labels_of(kind) if kind in kinds else [""] * len(self.combinations)
             for kind in KINDS
@@ -270,7 +270,7 @@ class Results(InWords):
         return dict(zip(KINDS, self.combinations[self.combination[row]], strict=True))
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary a row.
+        """One dictionary per row.
 
         `cell`, a label for every kind (empty where not used), `seed`, `status`, `reason`,
         `seconds`, then the measures.
@@ -295,9 +295,9 @@ class Results(InWords):
         return rows
 
     def frame(self) -> DataFrame:
-        """The rows: labels, seed, status, reason, seconds, and one column a measure.
+        """The rows: labels, seed, status, reason, seconds, and one column per measure.
 
-        Raises InputError if nearly all of it would be empty: of many measures, most rows have few.
+        Raises InputError if nearly all of it would be empty: most rows have few of many measures.
         """
         import pandas as pd
 
@@ -354,7 +354,7 @@ class Results(InWords):
         return rows, values
 
     def finished(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """(n,) which rows are done, and which failed."""
+        """(n,) whether a row is done, and (n,) whether it failed."""
         return self._finished
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The tables of a store, in every version that there was, and the way from each to the next."""
+"""The tables of a store in every version, and the migration from each version to the next."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fpbench.base.errors import StoreError
 from fpbench.store.writing import number_text, pack_measures, write_pages, write_plan
 
 VERSION = 2
-"""What this fpbench writes."""
+"""The version that this fpbench writes."""
 
 _COMMON = """
 CREATE TABLE about (
@@ -38,7 +38,7 @@ CREATE TABLE result (
 ) WITHOUT ROWID;
 """,
     # Keys, labels, names and texts are numbered; measures are packed, the plan and what is done
-    # in pages (`fpbench.packing`).
+    # in pages (`packing.py`).
     2: """
 CREATE TABLE known (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE);
 CREATE TABLE combination (id INTEGER PRIMARY KEY, labels TEXT NOT NULL UNIQUE);
@@ -70,12 +70,12 @@ def _execute(db: sqlite3.Connection, script: str) -> None:
 
 
 def read_version(db: sqlite3.Connection, name: str) -> int:
-    """The version of a store, once it is known to hold its tables and nothing else.
+    """The version of a store, after a check that it holds its tables and nothing else.
 
     A store may come from anybody: a view or a trigger in it would be code.
 
-    Raises StoreError if it is of a version that is not known here, or holds other tables than that
-    version has.
+    Raises StoreError if its version is not known here, or it holds other tables than that version
+    has.
     """
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version not in _OWN:
@@ -97,7 +97,7 @@ def _make_expected(version: int) -> frozenset[tuple[str, str, str]]:
 
 
 def _read_tables(db: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
-    """Type, name and text of everything that is defined, but for what SQLite adds by itself."""
+    """Type, name and text of all definitions, except those that SQLite adds by itself."""
     rows = db.execute("SELECT type, name, sql FROM sqlite_master")
     return frozenset(
         # Version 1 was made with IF NOT EXISTS, which SQLite leaves out, too.
@@ -108,7 +108,7 @@ def _read_tables(db: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
 
 
 def migrate(db: sqlite3.Connection, version: int) -> None:
-    """Bring a store to the version that is written here; all or nothing.
+    """Migrate a store to the version that is written here; all or nothing.
 
     Raises sqlite3.Error, ValueError if it cannot be written, or holds what no fpbench wrote.
     """
@@ -145,7 +145,7 @@ def _pack_json(db: sqlite3.Connection, text: str) -> tuple[int, bytes]:
     measures = json.loads(text)
     if not isinstance(measures, dict):
         raise ValueError("measures must be a JSON object")
-    # Version 1 took whatever JSON can say; nothing but numbers and texts was documented.
+    # Version 1 took any JSON; only numbers and texts were documented.
     return pack_measures(db, {
         name: json.dumps(value) if isinstance(value, (list, dict)) else value
         for name, value in measures.items()

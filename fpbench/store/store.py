@@ -66,9 +66,9 @@ UNSHOWN_SEEDS = "unshown_seeds"
 class Store:
     """A run on disk.
 
-    `create`: whether to write to it, and to make one if there is none. Only one process may, at a
-    time; a store of an earlier version is brought to this one. Without it nothing is ever written,
-    and what is read is what had been committed when it was opened.
+    `create`: whether to write to it, and to make one if there is none. One process at a time may; a
+    store of an earlier version is migrated. Without `create`, nothing is ever written, and reads
+    return what had been committed when the store was opened.
 
     Raises StoreError if the directory holds no run, or one that cannot be used, or another run is
     writing to it.
@@ -110,7 +110,7 @@ class Store:
         return self._db
 
     def _prepare(self, file: Path) -> None:
-        """Make the tables, or bring them to this version."""
+        """Make the tables, or migrate them to this version."""
         db = self._open
         version = 0
         if db.execute("PRAGMA user_version").fetchone() != (0,):
@@ -126,7 +126,7 @@ class Store:
         self._written = {each: identify(each) for each in (file, name_companion(file, "-wal"))}
 
     def check_there(self) -> None:
-        """Check that the files of the run directory are still those that are written to.
+        """Check that the files of the run directory are still those that this store writes to.
 
         Raises RunLostError if the directory, the store or its log was deleted, moved or replaced.
         """
@@ -172,7 +172,7 @@ class Store:
         except _DAMAGE as error:
             if isinstance(error, StoreError):
                 raise
-            self._check_unchanged()  # or the damage is that of two states in one
+            self._check_unchanged()  # a mix of two states would look like damage
             raise StoreError(f"{self.directory / STORE}: cannot be read: {error}") from error
 
     def _check_unchanged(self) -> None:
@@ -197,7 +197,7 @@ class Store:
                 raise
             db.execute("COMMIT")
         except sqlite3.Error as error:
-            self.check_there()  # or that is why
+            self.check_there()  # a missing file would be the cause
             file = self.directory / STORE
             raise StoreError(
                 f"{file}: cannot be written: {error}{suggest_remedy(error)}"
@@ -231,18 +231,18 @@ class Store:
 
     @property
     def lacks_figures(self) -> bool:
-        """Whether its measures have no notes and figures, as an earlier fpbench recorded them."""
+        """Whether its measures lack notes and figures, because an earlier fpbench recorded them."""
         declared = self.about().get("measures", "")
         return '"name":' in declared and '"if_no":' not in declared
 
     @property
     def unshown_seeds(self) -> tuple[int, ...]:
-        """Seeds of which there are results, but which the latest session did not plan."""
+        """Seeds with results that the latest session did not plan."""
         words = self.about().get(UNSHOWN_SEEDS, "").split(",")
         return tuple(int(word) for word in words if re.fullmatch(r"[0-9]{1,19}", word))
 
     def find_done_seeds(self) -> set[int]:
-        """Seeds of which there are results, planned by the latest session or not."""
+        """Seeds with results, whether or not the latest session planned them."""
         results = self.results(keys=False)
         done, _ = results.finished()
         return {*self.unshown_seeds, *np.unique(results.seeds[done]).tolist()}
@@ -266,23 +266,23 @@ class Store:
     def begin(
         self, about: Mapping[str, str], environment: Mapping[str, Any], cells: Iterable[Cell]
     ) -> int:
-        """Start a session: write down what is planned. Results that are here stay.
+        """Start a session: write the plan. Existing results stay.
 
-        Returns: the session, which results are recorded under.
+        Returns: the number of the session, under which results are recorded.
         """
         with self.writing():
             self.plan(about, cells)
             return self.add_session(time.time(), environment)
 
     def plan(self, about: Mapping[str, str], cells: Iterable[Cell]) -> None:
-        """Write down what is planned; within a transaction."""
+        """Write the plan; within a transaction."""
         rows = ((c.key, json.dumps(dict(c.labels)), c.seed, c.reason) for c in cells)
         write_plan(self._open, rows)
         entries = [(name, make_storable(value)) for name, value in about.items()]
         self._open.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", entries)
 
     def add_session(self, started: float, environment: Mapping[str, Any]) -> int:
-        """Write down a session; within a transaction."""
+        """Write a session and return its number; within a transaction."""
         cursor = self._open.execute(
             "INSERT INTO session (started, environment) VALUES (?, ?)",
             (started, json.dumps(environment)),
@@ -307,8 +307,8 @@ class Store:
     ) -> None:
         """Commit the result of one cell.
 
-        Raises StoreError if it cannot be written; nothing of it is, then; PluginError if a measure
-        is neither a number, nor a text, nor None.
+        Raises StoreError if it cannot be written as a whole; PluginError if a measure is not a
+        number, a text or None.
         """
         with self.writing():
             self.put(CellRecord(key, session, status, seconds, measures, reason, trace))
@@ -318,7 +318,7 @@ class Store:
                 self.tidy()
 
     def put(self, record: CellRecord) -> None:
-        """Write down a result, instead of an earlier one of this cell; within a transaction."""
+        """Write a result, replacing an earlier one of this cell; within a transaction."""
         key, session, status, seconds, measures, *reasons = record
         layout, data = pack_measures(self._open, measures)
         texts = (None if text is None else make_storable(text) for text in reasons)
@@ -334,7 +334,7 @@ class Store:
         """Move final results to pages, which are read at once; within a transaction."""
         try:
             write_pages(self._open)
-        except (ValueError, TypeError, LookupError) as error:  # of a run that somebody changed
+        except (ValueError, TypeError, LookupError) as error:  # somebody changed the run
             raise StoreError(f"{self.directory / STORE}: cannot be read: {error}") from error
         self._loose = 0
 
@@ -358,26 +358,26 @@ class Store:
         return {(action, name): (count, seconds) for action, name, count, seconds in rows}
 
     def results(self, *, keys: bool = True) -> Results:
-        """The rows of the cells that are planned, in the order of the plan.
+        """The rows of the planned cells, in the order of the plan.
 
-        A cell that is neither done, failed nor skipped yet has an empty status. Who needs no keys
-        is served sooner.
+        A cell that is neither done, failed nor skipped yet has an empty status. Reading is faster
+        without keys.
         """
         with self._guard_reading():
             results = read_results(self._open, keys=keys)
         return replace(results, glossary=self.glossary or GLOSSARY)
 
     def rows(self) -> list[dict[str, Any]]:
-        """The same as dictionaries; see `Results.rows`."""
+        """The results as dictionaries; see `Results.rows`."""
         return self.results().rows()
 
     def cells(self) -> Iterator[Cell]:
-        """The cells that are planned, in the order of the plan."""
+        """The planned cells, in the order of the plan."""
         with self._guard_reading():
             yield from read_cells(self._open)
 
     def records(self) -> Iterator[CellRecord]:
-        """All results, those of cells that are not planned any more included."""
+        """All results, including those of cells that are no longer planned."""
         with self._guard_reading():
             yield from read_records(self._open)
 

@@ -1,4 +1,4 @@
-"""What a store is written with: numbers for texts, and pages. All within a caller's transaction."""
+"""Writes to a store: numbers for texts, and pages, all within a caller's transaction."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from fpbench.store.packing import CellPage, pack, split
 
 PAGE = 4_096
-"""Cells of a page, if they measure no more than is usual."""
+"""Cells of a page, if they have no more measures than usual."""
 _PLANNED = 65_536
 """Cells of a page of the plan."""
 _MOST = 16 * 2**20
 """Bytes of a page."""
 _Row = tuple[int, int, float, bytes]
-"""Number of a cell, session, seconds, and what it measured."""
+"""Number of a cell, session, seconds, and its measures as a blob."""
 _FINAL = """
 SELECT number, session, seconds, data FROM result WHERE layout = ? AND number > ?
 AND status = 'done' AND reason IS NULL AND trace IS NULL ORDER BY number LIMIT ?
@@ -30,14 +30,14 @@ AND status = 'done' AND reason IS NULL AND trace IS NULL ORDER BY number LIMIT ?
 def pack_measures(db: sqlite3.Connection, measures: Mapping[str, Any]) -> tuple[int, bytes]:
     """The number of the layout of measures, and their values as a blob.
 
-    Raises PluginError if a value is neither a number, nor a text, nor None.
+    Raises PluginError if a value is not a number, a text or None.
     """
     layout = number_text(db, "layout", "names", json.dumps(list(measures)))
     return layout, pack(measures, lambda text: number_text(db, "word", "text", make_storable(text)))
 
 
 def number_text(db: sqlite3.Connection, table: str, column: str, text: str) -> int:
-    """The number of a text in one of the tables that number them; a new one if it is new."""
+    """The number of a text in one of the tables that number texts; a new one for a new text."""
     row = db.execute(f"SELECT id FROM {table} WHERE {column} = ?", (text,)).fetchone()
     if row is not None:
         return int(row[0])
@@ -47,12 +47,12 @@ def number_text(db: sqlite3.Connection, table: str, column: str, text: str) -> i
 
 
 def make_storable(text: str) -> str:
-    """A text as UTF-8 can hold it: file names may hold bytes that are no letters."""
+    """A text that UTF-8 can encode: file names may hold bytes that are not letters."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def write_plan(db: sqlite3.Connection, cells: Iterable[tuple[str, str, int, str | None]]) -> None:
-    """Write down what is planned, instead of what was.
+    """Write a plan, replacing the earlier one.
 
     `cells`: key, JSON of labels, seed and the reason why it is skipped, for each cell.
     """
@@ -75,9 +75,9 @@ def write_plan(db: sqlite3.Connection, cells: Iterable[tuple[str, str, int, str 
 
 
 def write_pages(db: sqlite3.Connection) -> None:
-    """Collect in pages what is final: the results of cells that are done.
+    """Move final results to pages: the results of cells that are done.
 
-    A cell whose result is in a page already stays beside it: the later one counts.
+    A new result of a cell that is in a page already stays outside: the later one counts.
     """
     paged = read_page_numbers(db)
     layouts = db.execute(
@@ -95,7 +95,7 @@ def write_pages(db: sqlite3.Connection) -> None:
 
 
 def _compute_page_size(width: int) -> int:
-    """Cells of a page, of so many measures each."""
+    """Number of cells of a page, with `width` measures each."""
     return max(min(PAGE, _MOST // (24 + 9 * width)), 1)
 
 
@@ -110,9 +110,9 @@ def _write_page(db: sqlite3.Connection, layout: int, width: int, rows: list[_Row
 
 
 class Pages:
-    """Writes results that are final straight into pages: of each cell one, of none that has one.
+    """Writes final results straight into pages, one per cell, for cells without a result.
 
-    Within a caller's transaction, and in a `with`, whose end writes what waits.
+    Within a caller's transaction, and in a `with`, whose end writes the rest.
     """
 
     def __init__(self, db: sqlite3.Connection) -> None:
@@ -122,7 +122,7 @@ class Pages:
         self._widths: dict[int, int] = {}
 
     def add(self, key: str, session: int, seconds: float, measures: Mapping[str, Any]) -> None:
-        """Write down what a cell measured, at once or with others."""
+        """Write the measures of a cell, at once or with others."""
         layout = self._number("layout", "names", json.dumps(list(measures)))
         blob = pack(measures, lambda text: self._number("word", "text", make_storable(text)))
         rows = self._waiting.setdefault(layout, [])
@@ -143,7 +143,7 @@ class Pages:
         _write_page(self._db, layout, self._widths[layout], self._waiting.pop(layout))
 
     def _number(self, table: str, column: str, text: str) -> int:
-        """What many cells share is looked up once."""
+        """The number of a text; a text that many cells share is looked up once."""
         if (table, text) not in self._known:
             self._known[table, text] = number_text(self._db, table, column, text)
         return self._known[table, text]
