@@ -21,9 +21,9 @@ from fpbench.store.packing import why_not_storable
 from fpbench.store.store import Store
 
 _MOST_REJECTIONS = 50
-"""A step that so many spoiled workers rejected counts as the one that spoils them."""
+"""Number of spoiled workers that reject a step before it counts as the cause."""
 _MOST_DEATHS = 3
-"""A step with which so many workers died fails; the last of them ran nothing else."""
+"""Number of workers that die with a step before it fails; the last of them ran nothing else."""
 
 
 class Finished(NamedTuple):
@@ -36,12 +36,12 @@ class Finished(NamedTuple):
 
 
 class Runner:
-    """Runs what a store does not yet hold of a plan.
+    """Runs the cells of a plan that a store does not hold yet.
 
     `store`: gets the results; cells that are done in it are not run again. `on_cell`: called with
-    every cell after its result has been committed. `retries`: how often a failed step is tried
-    again, unless the user's input is wrong. `stop`: called before each step; once it returns true,
-    no more are started.
+    every cell after its result has been committed. `retries`: number of times that a failed step is
+    tried again, unless the user's input is wrong. `stop`: called before each step; once it returns
+    true, no more steps are started.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Runner:
         self._timings: dict[tuple[str, str], tuple[int, float]] = {}
 
     def run(self) -> bool:
-        """Run until every cell is committed, or until running steps are done after a stop.
+        """Run until every cell is committed or, after a stop, until running steps are done.
 
         Returns: whether every cell is committed.
         """
@@ -102,10 +102,10 @@ class Runner:
         return True
 
     def _may_start(self, ready: list[tuple[int, str]], running: Collection[Step]) -> bool:
-        """Whether the first ready step may be started beside the running ones.
+        """Whether the first ready step may start while others run.
 
-        Another step may be to blame for a worker's death, so a step that is about to be given up
-        runs with no other beside it.
+        Another step may be the cause of a worker's death, so before a step is given up, it runs
+        alone.
         """
         if not ready or len(running) >= self._engine.at_once or self._stop():
             return False
@@ -123,12 +123,12 @@ class Runner:
             step,
             tuple(p.value for p in parents),
             final=step.key in self._todo,
-            # A dying worker takes down every step in it: the culprit is found by running alone.
+            # A dying worker takes down every step in it: running alone shows which is the cause.
             alone=self._deaths[step.key] > 0,
         )
 
     def _outcome(self, step: Step, future: Future[Result]) -> Result | None:
-        """The result of a step; None if it is to be tried again."""
+        """The result of a step; None if the step will be tried again."""
         try:
             result = future.result()
         except (BrokenProcessPool, LostError) as error:

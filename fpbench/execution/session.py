@@ -1,4 +1,4 @@
-"""A session: a matrix planned with what is here, and run into a run directory."""
+"""A session: a matrix, planned with installed components and data, and run into a directory."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class Session:
 
     matrix: Matrix
     plan: Plan
-    """Of the cells that the matrix chooses to run now."""
+    """The plan of the cells that the matrix chooses to run now."""
     whole: Plan
-    """Of all its cells."""
+    """The plan of all its cells."""
     catalog: Catalog
     home: DataHome
 
     @classmethod
     def prepare(cls, matrix: Matrix, tables: Mapping[str, Table]) -> Session:
-        """Plan a matrix with the components and the data that are here; nothing is run.
+        """Plan a matrix with the installed components and the available data; nothing is run.
 
-        Raises InputError if the tables are no mapping of names, a component or a parameter is not
-        valid, or no cell is chosen.
+        Raises InputError if the tables are not a mapping of names, a component or a parameter is
+        not valid, or no cell is chosen.
         """
         if not isinstance(tables, Mapping):
             raise InputError("tables must be a dictionary: tables={'NAME': fpbench.table(...)}")
@@ -54,7 +54,7 @@ class Session:
         return cls(matrix, plan, whole, catalog, home)
 
     def restrict(self, cells: Iterable[Cell]) -> Session:
-        """The session of a plan that has these cells only."""
+        """The session of a plan with these cells only."""
         part = self.plan.restrict(cells)
         return replace(self, plan=part, whole=part)
 
@@ -75,9 +75,9 @@ class Session:
         on_cell: Callable[[Finished], None] | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> tuple[Finished, ...]:
-        """The cells that a run directory did not hold yet, run and committed in this order.
+        """The newly run cells, in the order of their commits; done cells are not run again.
 
-        Parameters and errors are those of `fpbench.run`; `request` says on which engine.
+        Parameters and errors are those of `fpbench.run`; `request` names the engine.
         """
         steps = self.plan.steps.values()
         # A worker without a step would only cost memory.
@@ -109,7 +109,7 @@ class Session:
     def _begin(self, store: Store) -> int:
         """The number of a new session in a store, which gets the matrix and the environment.
 
-        Another matrix may go on if its cells are among those of this one, or none is done.
+        This matrix may continue the run of another if it has all done cells, or no cell is done.
         """
         matrix = self.matrix
         other = store.matrix not in (None, matrix.canonical())
@@ -124,7 +124,7 @@ class Session:
             "measures": json.dumps([one.as_data() for one in self.whole.measures.values()]),
         }  # fmt: skip
         unshown = set[int]()
-        if store.done() - {cell.key for cell in self.whole.cells}:  # fewer seeds, mostly
+        if store.done() - {cell.key for cell in self.whole.cells}:  # mostly, other seeds
             unshown = store.find_done_seeds() - {cell.seed for cell in self.whole.cells}
         about[UNSHOWN_SEEDS] = ",".join(map(str, sorted(unshown)))
         number = store.begin(about, self.environment, self.whole.cells)
@@ -134,7 +134,7 @@ class Session:
 
 
 def _check_still_there(directory: Path, finished: Iterable[Finished]) -> None:
-    """Check that the directory holds the results: another directory may have taken its name."""
+    """Check that the directory holds the results: another directory may have its name now."""
     done = {each.cell.key for each in finished if each.status is Status.DONE}
     if not done:
         return

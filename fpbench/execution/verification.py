@@ -1,4 +1,4 @@
-"""Verification: a sample of the cells of a run is run again and compared with it."""
+"""Verification: a sample of the cells of a run is run again and compared with the run."""
 
 from __future__ import annotations
 
@@ -59,21 +59,21 @@ class CheckedCell:
     cell: str
     """Its labels and seed."""
     changes: tuple[CellChange, ...] = ()
-    """Measures that differ: their values in the run and here."""
+    """Measures that differ, with their values in the run and here."""
     problem: str | None = None
-    """Why it could not be run again."""
+    """Why the cell could not be run again."""
     same_code: bool = True
-    """Whether the code and the data here are those of the cell in the run."""
+    """Whether the code and the data here equal those of the cell in the run."""
     compared: tuple[str, ...] = ()
     """Measures that were compared."""
     promise_recorded: bool = True
-    """Whether the run records what the model guarantees; earlier versions of fpbench did not."""
+    """Whether the run records the model's guarantee; earlier versions of fpbench did not."""
     comparable: bool = True
     """Whether the kernels here can give the same numbers, see `Component.portable`."""
 
     @property
     def same(self) -> bool:
-        """Whether the cell gave what the run says."""
+        """Whether the cell has the results that the run records."""
         return not self.changes and self.problem is None and self.comparable
 
     @property
@@ -91,9 +91,9 @@ class Verification(Paged):
     done: int
     """Number of cells that are done, from which the sample was drawn."""
     seed: int
-    """Draws the same sample again."""
+    """Seed of the sample, which draws the same sample again."""
     environment: tuple[tuple[str, str, str], ...]
-    """Entries of the environment that differ: name, value then, value now."""
+    """Entries of the environment that differ: name, value in the run, value here."""
     exact: bool
     """Whether the same kernels computed both: then values are compared to the last bit."""
     misplaced: tuple[str, ...] = ()
@@ -137,30 +137,30 @@ class Verification(Paged):
         if self.misplaced:
             names = ", ".join(map(ascii, self.misplaced[:FEW]))
             page.append(
-                Separator(f"rows name what fpbench measures elsewhere, or never: {names}", "red")
+                Separator(f"rows have measures that fpbench never gives to them: {names}", "red")
             )
             page += count_rest(len(self.misplaced) - FEW)
         return [*page, *(Separator(text, colour) for text, colour in self._describe())]
 
     def _describe(self) -> Iterator[tuple[str, str | None]]:
-        """What was compared, and how much of it is the same."""
+        """Sentences on what was compared and how much is the same."""
         checked, reported = self.checked, self.reported
         if self.computed or reported:
             yield (
                 (
                     f"compared: {count_noun(len(self.computed), 'measure')} that fpbench computed "
                     "again from guesses, corrections, predictions and releases, and "
-                    f"{len(reported)} that components say of themselves{_list_names(reported)}; of "
-                    "times only that they are there"
+                    f"{len(reported)} that components report themselves{_list_names(reported)}; "
+                    "times only had to be present"
                 ),
                 None,
             )
         if unrecorded := sum(not cell.promise_recorded for cell in checked):
             cells = count_noun(unrecorded, "cell")
-            yield f"what models guarantee is not recorded in {cells}", None
+            yield f"guarantees of models are not recorded in {cells}", None
         if other := sum(not cell.same_code for cell in checked):
             cells = count_noun(other, "cell")
-            yield f"other code or data than is here made {cells} of the sample", None
+            yield f"{cells} of the sample come from other code or data than here", None
         incomparable = sum(not cell.comparable and cell.problem is None for cell in checked)
         if incomparable:
             yield f"{count_noun(incomparable, 'cell')} {NOT_COMPARABLE}", "yellow"
@@ -194,10 +194,10 @@ def verify(
     """Run a sample of the cells of a run again, in another directory, and compare the results.
 
     The run is only read, and none of its numbers is trusted: components guess, correct, predict and
-    audit again, and fpbench computes its measures from that. Components also report their notes
-    again. Times only have to be there. Numbers are compared to the last bit if the kernels here are
-    those that computed the run, else within `differences.TOLERANCE`; then cells of components that
-    are not portable are not compared.
+    audit again, and fpbench computes its measures from their answers. Components also report their
+    notes again. Times only have to be present. Numbers are compared to the last bit if the kernels
+    here computed the run, else within `differences.TOLERANCE`; then cells of components that are
+    not portable are not compared.
 
     Parameters
     ----------
@@ -233,11 +233,11 @@ def recompute(
     tables: Mapping[str, Table] = MappingProxyType({}),
     limits: Limits = NO_LIMITS,
 ) -> Verification:
-    """What `verify` does; with `limits`, each step has no more time and memory than these."""
+    """As `verify`; `limits` on time and memory apply to each step."""
     with Store(path) as store:
         results, then = store.results(), store.environment()
         environments = [session.environment for session in store.sessions()]
-        # Who ran a matrix of more cells than is usual had allowed it.
+        # The user who ran a matrix of more cells than usual had allowed it.
         matrix = read_stored_matrix(store, max(MAX_CELLS, len(results)))
     done, _ = results.finished()
     rows = np.flatnonzero(done)
@@ -281,7 +281,7 @@ def recompute(
 
 
 def _find_misplaced(results: Results) -> tuple[str, ...]:
-    """Names that fpbench gives to other rows only, or that look like one of these."""
+    """Names that fpbench gives only to other rows, and names that look like these."""
     names: dict[str, None] = {}
     audits = np.array(results.labels_of("auditor"), np.str_) != ""
     for block in results.blocks:
@@ -295,10 +295,10 @@ def read_stored_matrix(
 ) -> Matrix:
     """The matrix of a run, read from its directory.
 
-    `max_cells`: how many cells the matrix may make. `seeds`: the seeds of the run: of profiles that
-    differ in nothing else, the one with these.
+    `max_cells`: greatest number of cells of the matrix. `seeds`: the seeds of the run, which choose
+    between profiles that differ in nothing else.
 
-    Raises StoreError if it is not there, or is not that of the run, in any of its profiles.
+    Raises StoreError if there is no matrix, or it is not that of the run in any of its profiles.
     """
     matrix_file = read_matrix(store.directory)
     if matrix_file is None:
@@ -329,7 +329,7 @@ def _read_json(file: Path, content: bytes) -> Mapping[str, Any]:
 
 
 def _run_again(session: Session, cells: Iterable[Cell], jobs: int) -> dict[str, dict[str, Any]]:
-    """Rows, by key, of cells that are run in a directory of their own."""
+    """Rows, by key, of cells that are run again in a separate directory."""
     part = session.restrict(cells)
     with tempfile.TemporaryDirectory(prefix="fpbench-verify-") as directory:
         part.run(Path(directory), EngineRequest(jobs=jobs))
@@ -350,7 +350,7 @@ def _compare(
     changes = []
     for measure in names:
         one, other = stored.get(measure), row.get(measure)
-        # A time is never the same twice: it only has to be there.
+        # A time is never the same twice: it only has to be present.
         same = measure in stored and measure in row if is_time(measure) else agree(one, other)
         if not same:
             changes.append(CellChange(name, measure, one, other))

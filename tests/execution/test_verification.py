@@ -160,7 +160,7 @@ def test_a_run_of_an_earlier_version_can_be_verified(tmp_path, command):
     assert found.same
     assert [each.promise_recorded for each in found.checked] == [False]
     done = command("verify", "run")
-    assert "what models guarantee is not recorded in 1 cell" in done.stdout
+    assert "guarantees of models are not recorded in 1 cell" in done.stdout
 
 
 @pytest.mark.slow
@@ -273,9 +273,9 @@ def test_the_command(command, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout == (
         "compared: 32 measures that fpbench computed again from guesses, corrections, predictions "
-        "and releases, and 15 that components say of themselves (toy_note, tuned_on, members, "
+        "and releases, and 15 that components report themselves (toy_note, tuned_on, members, "
         "asked_metric, asked_tolerance, objective, solver_status, solver_gap, proven, "
-        "people_proven, and 5 more); of times only that they are there\n"
+        "people_proven, and 5 more); times only had to be present\n"
         "3 of 3 cells run again are the same to the last bit "
         "(18 are done; --seed 5 draws the same sample)\n"
     )

@@ -605,7 +605,7 @@ def recomputed(cells, **more):
          "2 of 3 cells: c differs in gain, gain, gain, gain, gain and 2 more, "
          "d could not be run again (it is gone)"),
         (recomputed(["same"], misplaced=("g\N{CYRILLIC SMALL LETTER A}in",)), CheckOutcome.FAILED,
-         "rows name what fpbench measures elsewhere, or never: 'g\\u0430in'"),
+         "rows have measures that fpbench never gives to them: 'g\\u0430in'"),
     ],
 )  # fmt: skip
 def test_what_came_of_the_sample(again, outcome, words, run, monkeypatch):

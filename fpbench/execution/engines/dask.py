@@ -40,9 +40,9 @@ from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Failure, Result, Step
 
 _MOST_REFUSALS = 3
-"""A step that so many workers refuse, because their versions differ, fails."""
+"""Number of workers whose refusal, because of other versions, makes a step fail."""
 _AT_ONCE = 8
-"""Steps submitted for each thread, so that no worker waits for the next one."""
+"""Steps submitted per thread, so that no worker waits for the next step."""
 _COUNT_AGAIN = 2.0
 """Seconds after which the workers are counted again."""
 
@@ -56,7 +56,7 @@ class _Task(NamedTuple):
     final: bool
     alone: bool
     refusals: int = 0
-    """Number of workers that refused it."""
+    """Number of workers that refused the step."""
 
 
 class DaskEngine(Engine):
@@ -107,8 +107,8 @@ class DaskEngine(Engine):
     def submit(
         self, step: Step, parents: tuple[Any, ...], *, final: bool = False, alone: bool = False
     ) -> Future[Result]:
-        """Hand it to the cluster; data is loaded here."""
-        if self._lookout.ident is None:  # before, workers are busy with being compared
+        """Hand the step to the cluster; data is loaded here."""
+        if self._lookout.ident is None:  # before, workers are busy with the comparison of versions
             self._lookout.start()
         if step.action == "load":
             return self._load(step, alone)
@@ -118,7 +118,7 @@ class DaskEngine(Engine):
         return answer
 
     def close(self, *, now: bool) -> None:
-        """Leave the cluster; end it if it is ours."""
+        """Leave the cluster; end it if this process started it."""
         self._lookout.end()
         self._loader.close(now=now)
         self._cluster.close(now=now)
@@ -140,7 +140,7 @@ class DaskEngine(Engine):
         return answer
 
     def _new_key(self, kind: str) -> str:
-        """A key of a task; by its first word, dask learns how long tasks of a kind take."""
+        """A key of a task; dask learns durations of kinds of tasks by the key's first word."""
         return f"{kind.replace('-', '_')}-{self._topic}-{next(self._numbers)}"
 
     def _submit_task(
@@ -165,10 +165,10 @@ class DaskEngine(Engine):
                 self._waiting.append(task)
                 return
             options: dict[str, Any] = {}
-            if self._excluded and usable:  # should these be gone, any other will do
+            if self._excluded and usable:  # if these are gone, any other worker may do the step
                 options = {"workers": usable, "allow_other_workers": True}
             try:
-                # Workers died with these results, which are needed again.
+                # Workers died with these results, which other steps need.
                 lost = [parent for parent in task.parents if parent.status == "error"]
                 if lost:
                     self._cluster.retry(lost)
@@ -212,12 +212,12 @@ class DaskEngine(Engine):
             task.answer.set_result(result)
 
     def _exclude(self, worker: str) -> None:
-        """Send a worker nothing more."""
+        """Send no more steps to a worker."""
         with self._lock:
             self._excluded.add(worker)
 
     def _receive_note(self, event: tuple[float, tuple[str, Note]]) -> None:
-        """Keep what a worker says of a step, until its result is there."""
+        """Keep a worker's note on a step until the step's result arrives."""
         key, note = event[1]
         self._notes[key] = note
 
@@ -228,10 +228,10 @@ class DaskEngine(Engine):
             raise LostError(str(error)) if isinstance(error, KilledWorker) else error
         if remote.status == "cancelled":
             raise CancelledError
-        if remote.status != "finished":  # meanwhile its worker was replaced
+        if remote.status != "finished":  # the worker was replaced meanwhile
             raise LostError("its result was lost with its worker")
         note = self._notes.pop(remote.key, None)
-        if note is None:  # it was sent to a connection that broke
+        if note is None:  # the worker sent it to a connection that broke
             key = self._new_key("note")
             note = self._submit_task(key, write_note, remote, task.step, task.final).result()
         return Result(remote, note) if isinstance(note, float) else read_result(ROW, note)

@@ -1,4 +1,4 @@
-"""Having a dask cluster: one that is started here, or one whose scheduler runs already."""
+"""A dask cluster: one that is started here, or one whose scheduler runs already."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from fpbench.execution.isolation.families import MARK
 from fpbench.execution.isolation.one_use import ForkServer
 
 _GRACE = 1.0
-"""Seconds more than its timeout that a connection may take to give up by itself."""
+"""Seconds beyond its timeout that a connection may take to give up by itself."""
 _LAST_WORDS = 10.0
-"""Seconds within which a cluster of ours closes."""
+"""Seconds within which a cluster that was started here closes."""
 _COMPARING = 60.0
-"""Seconds, at least, within which a worker tells what it has: it imports that first."""
+"""Least seconds that a worker gets to list its versions: it imports the packages first."""
 _IN_TOUCH = ("running", "connecting")
 _LOG = logging.getLogger("fpbench.dask")
 _SETTINGS = {
     # The tables of a run travel with the first task that needs them.
     "distributed.admin.large-graph-warning-threshold": "1TB",
-    # A step that was there when a worker died is tried again alone, so few need to die.
+    # A step that a worker held when it died is tried again alone, so few deaths are enough.
     "distributed.scheduler.allowed-failures": 1,
-    # For its dashboard, dask would look at the stack of each step a hundred times a second, and
+    # For its dashboard, dask would sample the stack of each step a hundred times a second, and
     # wake each process fifty times a second.
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "10s",
-    # The nanny of a worker that is gone for so long is given up. On a busy machine, a new process
+    # Dask gives up the nanny of a worker that is gone for longer. On a busy machine, a new process
     # may take longer to start than the usual 15 seconds.
     "distributed.deploy.lost-worker-timeout": "1h",
 }
@@ -54,10 +54,10 @@ class Cluster(NamedTuple):
     client: Client
     ours: LocalCluster | None = None
     server: ForkServer | None = None
-    """Forks one-use processes for all workers of ours; workers of others have a server each."""
+    """Forks one-use processes for all workers that we started; others have a server each."""
 
     def threads(self) -> dict[str, int]:
-        """How many threads each worker has; EngineError if the scheduler is lost."""
+        """The number of threads of each worker; EngineError if the scheduler is lost."""
         try:
             return dict(self.client.nthreads())
         except Exception as error:
@@ -70,14 +70,14 @@ class Cluster(NamedTuple):
         return error
 
     def retry(self, lost: list[Remote]) -> None:
-        """As `Client.retry`, which fails if what is lost rests on futures that were released."""
+        """As `Client.retry`, which fails if a lost result depends on released futures."""
         client, keys = self.client, [remote.key for remote in lost]
         for key in client.sync(client.scheduler.retry, keys=keys, client=client.id):
             if key in client.futures:
                 client.futures[key].retry()
 
     def close(self, *, now: bool) -> None:
-        """Leave the cluster; end it if it is ours, with `now` without waiting for running steps."""
+        """Leave the cluster; end one that we started, with `now` without waiting for steps."""
         if self.ours is not None and now:
             for nanny in self.ours.workers.values():
                 if nanny.pid is not None:
@@ -94,7 +94,7 @@ class Cluster(NamedTuple):
 
 
 class _WorkerSetup(WorkerPlugin):  # type: ignore[misc]
-    """Sets up each worker of a cluster of ours: it leaves Ctrl-C to the coordinator."""
+    """Sets up each worker of a cluster that we started: it leaves Ctrl-C to the coordinator."""
 
     name = "fpbench"
 
@@ -107,7 +107,7 @@ class _WorkerSetup(WorkerPlugin):  # type: ignore[misc]
 def join(scheduler: str, timeout: float) -> Cluster:
     """The cluster of a scheduler, which must answer in time and have a worker.
 
-    Raises EngineError if it does not, or has none, or if there cannot be one at such an address.
+    Raises EngineError if the scheduler does not answer, has no worker, or has an invalid address.
     """
     _prepare()
     where = f"scheduler {scheduler}"
@@ -127,10 +127,10 @@ def join(scheduler: str, timeout: float) -> Cluster:
             client.__init__(scheduler, timeout=timeout, set_as_default=False)
             answer.set_result(client)
         except Exception as error:
-            client.status = "closed"  # or it would try again when it is collected
+            client.status = "closed"  # else it would try again when it is garbage-collected
             answer.set_exception(error)
 
-    # A server that accepts and never answers is waited for without end, whatever the timeout.
+    # Dask waits for a server that accepts and never answers without end, whatever the timeout.
     threading.Thread(target=connect, daemon=True).start()
     try:
         cluster = Cluster(answer.result(timeout + _GRACE))
@@ -138,7 +138,7 @@ def join(scheduler: str, timeout: float) -> Cluster:
         raise EngineError(
             f"{where}: does not answer within {timeout:g} s (--connect-timeout)"
         ) from error
-    except Exception as error:  # a stranger's answer may be read as anything
+    except Exception as error:  # an answer of another program may raise anything
         words = " ".join(f"{type(error).__name__}: {error}".split())
         raise EngineError(
             f"{where}: does not answer as a dask scheduler of this version: {words}"
@@ -156,7 +156,7 @@ def join(scheduler: str, timeout: float) -> Cluster:
 
 
 def _ask_workers(client: Client, requirements: Requirements, timeout: float) -> dict[str, Any]:
-    """What each worker has, or the error it answered with."""
+    """The versions of each worker, or the error it answered with."""
     answers: dict[str, Future[dict[str, Any]]] = {}
 
     def ask(worker: str) -> None:
@@ -167,7 +167,7 @@ def _ask_workers(client: Client, requirements: Requirements, timeout: float) -> 
         except Exception as error:
             answers[worker].set_result({worker: error})
 
-    # A worker that was stopped is waited for without end, whatever the timeout.
+    # Dask waits for a stopped worker without end, whatever the timeout.
     for worker in client.nthreads():
         answers[worker] = Future()
         threading.Thread(target=ask, args=(worker,), daemon=True).start()
@@ -192,7 +192,7 @@ def start(jobs: int, modules: tuple[str, ...]) -> Cluster:
     if modules:
         server.address()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about ports that are taken
+        warnings.simplefilter("ignore")  # warnings about ports in use
         cluster = LocalCluster(
             n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None,
             memory_limit=0, silence_logs=logging.CRITICAL, host="127.0.0.1",

@@ -1,4 +1,4 @@
-"""Removes silent workers, such as those whose cable is pulled; replaces spoiled workers."""
+"""Removes silent workers, such as those without a network; replaces spoiled workers."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from fpbench.execution.engines.dask_cluster import Cluster
 _SILENCE = 20.0
 """Seconds without a heartbeat after which a worker counts as lost; one comes about each second."""
 _SELDOM = 20
-"""With so many more workers, heartbeats are rarer, and a second more is allowed."""
+"""For this many more workers, heartbeats are rarer, and one more second is allowed."""
 _INTERVAL = 1.0
 _START = 60.0
 """Seconds within which a worker has started."""
 _ABSENT = 5.0
-"""Seconds without a look after which this process itself was suspended."""
+"""Seconds between two looks that mean that this process itself was suspended."""
 _LOG = logging.getLogger("fpbench.dask.workers")
 
 
 class Silences:
-    """How long each worker has been silent, by the clock of this process."""
+    """Durations of the silence of each worker, by the clock of this process."""
 
     def __init__(self) -> None:
         self._heard: dict[str, tuple[float, float]] = {}
-        """The scheduler's time of the last heartbeat of each, and our time when it changed."""
+        """The scheduler's time of each worker's last heartbeat, and our time when it changed."""
         self._looked = 0.0
 
     def find_lost(self, last_seen: Mapping[str, float], now: float) -> list[str]:
@@ -53,10 +53,10 @@ class Silences:
 
 
 class Lookout(threading.Thread):
-    """Removes silent workers, and says so; replaces spoiled workers.
+    """Removes silent workers, and logs it; replaces spoiled workers.
 
-    The scheduler itself would wait five minutes. Other workers do the steps of a removed one, which
-    ends without a result if it wakes up.
+    The scheduler itself would wait five minutes. Other workers do the steps of a removed worker,
+    which ends without a result if it wakes up.
 
     `on_lost`: called with the address of each removed worker. `on_replaced`: called when spoiled
     workers have been replaced.
@@ -93,12 +93,12 @@ class Lookout(threading.Thread):
         self._wake.set()
 
     def end(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         self._ended = True
         self._wake.set()
 
     def _replace_spoiled(self) -> None:
-        """Replace the spoiled workers; each is tried once."""
+        """Replace the spoiled workers, with one attempt each."""
         while self._spoiled and not self._ended:
             try:
                 self._client.run_on_scheduler(_replace, worker=self._spoiled[0])

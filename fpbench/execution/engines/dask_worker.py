@@ -1,4 +1,4 @@
-"""What a worker of a dask cluster does: one step, with its parents' results."""
+"""The task of a worker of a dask cluster: one step, with its parents' results."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Failure, Result, Step
 
 Note = bytes | float
-"""The bytes of a result that is final or a failure; of any other, its seconds."""
+"""The bytes of a result that is final or a failure; the seconds of any other."""
 _CHECKED: dict[bytes, str] = {}
-"""How this worker differs from the requirements of a run, by their checksum."""
+"""Mismatches of this worker with the requirements of a run, by their checksum."""
 _SERVERS: list[ForkServer] = []
 """The one server of this worker, once there is one."""
 _LOCK = threading.Lock()
@@ -40,9 +40,9 @@ class WorkerMismatchError(Exception):
 class Parcel:
     """A result: its value where it was made, and bytes on the way to another worker.
 
-    Dask unpickles what a task needs before the task begins; a worker that lacks a plugin would fail
-    at that again and again, and never report it. So a result is unpickled only after the worker has
-    compared its versions.
+    Dask unpickles the inputs of a task before the task begins; a worker that lacks a plugin would
+    fail then again and again, and never report it. So a result is unpickled only after the worker
+    has compared its versions.
     """
 
     def __init__(self, result: Result | None, content: bytes | None = None) -> None:
@@ -68,7 +68,7 @@ class Parcel:
 
 
 class DaskOrder(NamedTuple):
-    """What a worker is to do."""
+    """An order for a worker."""
 
     step: Step
     limits: Limits
@@ -76,16 +76,16 @@ class DaskOrder(NamedTuple):
     alone: bool
     """Whether the step needs a one-use process, because it may have killed a worker."""
     address: str | None
-    """Where one-use processes are started; None: by this worker's own server."""
+    """Address of the server that starts one-use processes; None: this worker's own server."""
     topic: str
     key: str
-    """Where, and under which name, the coordinator expects the note."""
+    """The place and name under which the coordinator expects the note."""
 
 
 def carry_out(content: bytes, requirements: bytes, *parents: Parcel) -> Parcel:
     """Do a step in a worker, and tell the coordinator.
 
-    Raises WorkerMismatchError: with the worker's address, and what is wrong.
+    Raises WorkerMismatchError with the worker's address and the mismatches.
     """
     worker = get_worker()
     if mismatches := _compare_versions(requirements):
@@ -94,7 +94,7 @@ def carry_out(content: bytes, requirements: bytes, *parents: Parcel) -> Parcel:
     step, values = order.step, tuple(parent.unpack().value for parent in parents)
     try:
         if needs_process(step, order.limits, alone=order.alone):
-            check_unspoiled()  # what is changed here may keep this worker from asking
+            check_unspoiled()  # changes here may prevent this worker from using the server
             address = order.address or _start_server(step, sure=order.alone)
             result = execute_alone(step, values, order.limits, address)
         else:
@@ -115,7 +115,7 @@ def _start_server(step: Step, *, sure: bool) -> str:
 
 
 def write_note(parcel: Parcel, step: Step, final: bool) -> Note:
-    """What the coordinator needs to know of a result; see `Note`."""
+    """The coordinator's note on a result; see `Note`."""
     result = parcel.unpack()
     if final or isinstance(result.value, Failure):
         return write_row(step, result)
@@ -123,7 +123,7 @@ def write_note(parcel: Parcel, step: Step, final: bool) -> Note:
 
 
 def _compare_versions(requirements: bytes) -> str:
-    """How this worker differs from the coordinator; compared once for each run."""
+    """The mismatches of this worker with the coordinator; compared once for each run."""
     digest = hashlib.sha256(requirements).digest()
     if digest not in _CHECKED:
         _use_one_thread()

@@ -46,9 +46,9 @@ _MEMORY = {"LOKY_MAX_MEMORY_LEAK_SIZE": str(2**30)}
 """Bytes by which a worker may grow before loky replaces it: it caches results on purpose. Loky
 before 3.7 ignores it."""
 _SHARE = 0.02
-"""Share of the time of steps in this process that is spent on looking at what they change."""
+"""Share of the time of steps in this process that may be spent on looking for changes."""
 _OF_THE_USER = ("signal handlers", "standard input and output", "sys.settrace", "threads", "timers")
-"""Settings that not only steps change in the process of a user."""
+"""Settings that the user may change, too, if the process is theirs."""
 _LOG = logging.getLogger("fpbench")
 
 
@@ -65,7 +65,7 @@ class Engine(ABC):
     @property
     @abstractmethod
     def at_once(self) -> int:
-        """How many steps are worth submitting at a time."""
+        """Number of steps that are worth submitting at a time."""
 
     @abstractmethod
     def submit(
@@ -74,10 +74,11 @@ class Engine(ABC):
         """Execute a step.
 
         `parents`: values of its parents' results, as this engine returned them. `final`: whether
-        the result has the value itself, and not a handle. `alone`: whether it gets a process of its
-        own, because it may have killed a worker.
+        the result has the value itself, and not a handle. `alone`: whether the step gets a process
+        of its own, because it may have killed a worker.
 
-        Returns: the `Result`; raises `LostError` or `BrokenProcessPool` if its process is gone.
+        Returns: a future of the `Result`; it raises `LostError` or `BrokenProcessPool` if the
+        step's process is gone.
         """
 
     @abstractmethod
@@ -85,12 +86,12 @@ class Engine(ABC):
         """End the engine; with `now`, without waiting for running steps."""
 
     def _inputs(self, step: Step, parents: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The parents; of a step that loads data, the data home, which is outside the graph."""
+        """The parents; for a step that loads data, the data home, which is outside the graph."""
         return (self._home,) if step.action == "load" else parents
 
 
 class InlineEngine(Engine):
-    """Runs a step when it is submitted, in this process; with limits, in one of its own."""
+    """Runs a step when it is submitted, in this process; with limits, in a process of its own."""
 
     def __init__(self, home: DataHome, limits: Limits = NO_LIMITS) -> None:
         super().__init__(home, limits)
@@ -109,11 +110,11 @@ class InlineEngine(Engine):
     def submit(
         self, step: Step, parents: tuple[Any, ...], *, final: bool = False, alone: bool = False
     ) -> Future[Result]:
-        """Run it and return a finished future."""
+        """Run the step and return a finished future."""
         future: Future[Result] = Future()
         inputs = self._inputs(step, parents)
         try:
-            isolated = find_isolated_user() is not None  # which no step of this process could be
+            isolated = find_isolated_user() is not None  # no step of this process could be
             if alone or runs_alone(step, self._limits, isolated=isolated):
                 result = execute_alone(step, inputs, self._limits, self._server.address(sure=alone))
             else:
@@ -129,7 +130,7 @@ class InlineEngine(Engine):
         return future
 
     def close(self, *, now: bool) -> None:
-        """End the process that others are forked from."""
+        """End the process that forks the others."""
         self._server.close()
         if self._seen and not now:
             self._look(due=True)
@@ -149,7 +150,7 @@ class InlineEngine(Engine):
         if changes.replaced:
             raise EngineError(
                 f"{steps}: changed {ProcessChanges(changes.replaced).words} of this process, in "
-                f"which all steps run; what was measured in the last {since:.3f} s may be "
+                f"which all steps run; measures of the last {since:.3f} s may be "
                 "wrong. Run it anew in workers, with --jobs 2 --fresh, or with [limits]"
             )
         if settings := [name for name in changes.settings if name not in _OF_THE_USER]:
@@ -184,13 +185,13 @@ class LokyEngine(Engine):
 
     @property
     def at_once(self) -> int:
-        """Twice as many steps as workers, so that none waits for the next to be sent."""
+        """Twice as many steps as workers, so that no worker waits for its next step."""
         return 2 * self._jobs
 
     def submit(
         self, step: Step, parents: tuple[Any, ...], *, final: bool = False, alone: bool = False
     ) -> Future[Result]:
-        """Hand it to a worker."""
+        """Hand the step to a worker."""
         if self._spoiled:
             self._leave_pool()
         address = None
@@ -204,7 +205,7 @@ class LokyEngine(Engine):
         except BrokenProcessPool:
             self._pool = self._make_pool()
             self._send(answer, order)
-        if step.action == "load":  # one loads; the others have nothing else to do yet
+        if step.action == "load":  # one worker loads; the others have nothing to do yet
             for _ in range(self._jobs - 1):
                 self._pool.submit(warm, self._modules)
         return answer
@@ -223,7 +224,7 @@ class LokyEngine(Engine):
                 except ShutdownExecutorError:
                     if pool is self._pool:  # the engine is being closed
                         raise
-                    reply = MissingResults(frozenset())  # its worker was of a pool that was left
+                    reply = MissingResults(frozenset())  # its worker belonged to an abandoned pool
                 if isinstance(reply, MissingResults):
                     self._send(answer, order, missing | reply.keys)
                 elif isinstance(reply, bytes):
@@ -253,7 +254,7 @@ class LokyEngine(Engine):
             self._server.close()
 
     def _leave_pool(self) -> None:
-        """Start new workers, which do again what the old ones have not finished."""
+        """Start new workers, which repeat the unfinished steps of the old ones."""
         old, self._pool, self._spoiled = self._pool, self._make_pool(), False
         old.shutdown(wait=False, kill_workers=True)
 

@@ -1,4 +1,4 @@
-"""What a worker process of this machine does, and the results that it caches.
+"""The task of a worker process of this machine, and the results that it caches.
 
 A worker caches the results that it made or received, up to a number of bytes. The coordinator holds
 each result as bytes, which it never unpickles, and sends a large one only to a worker that reports
@@ -17,7 +17,7 @@ from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Failure, Result, Step
 
 SMALL = 16 * 2**10
-"""Bytes; a result that has no more is always sent."""
+"""Greatest size in bytes of a result that is always sent."""
 _MOST = 256 * 2**20
 """Bytes of pickled results that a worker caches; the least recently used is dropped first."""
 
@@ -43,7 +43,7 @@ class MissingResults(NamedTuple):
 
 
 class LocalOrder(NamedTuple):
-    """What a worker is to do."""
+    """An order for a worker."""
 
     step: Step
     parents: tuple[Any, ...]
@@ -52,11 +52,11 @@ class LocalOrder(NamedTuple):
     """Whether the coordinator reads the value."""
     limits: Limits
     address: str | None
-    """Where one-use processes are started, if the step is to run in one."""
+    """Address of the server of one-use processes, if the step must run in one."""
 
 
 class ResultCache:
-    """Results by key, the last used last."""
+    """Results by key, the most recently used last."""
 
     def __init__(self, most: int) -> None:
         self._most, self._size = most, 0
@@ -70,7 +70,7 @@ class ResultCache:
         return self._entries[key][0]
 
     def add(self, key: str, value: Any, size: int) -> None:
-        """Cache a value of so many bytes, unless it is small or larger than the cache."""
+        """Cache a value of `size` bytes, unless it is small or larger than the cache."""
         if key in self._entries or not SMALL < size <= self._most:
             return
         self._entries[key] = (value, size)
@@ -95,7 +95,7 @@ def carry_out(order: LocalOrder) -> bytes | Result | MissingResults:
     if order.address is None:
         result = execute_in_worker(step, values)
     else:
-        check_unspoiled()  # what is changed here may keep this worker from asking
+        check_unspoiled()  # changes here may prevent this worker from using the server
         result = execute_alone(step, values, order.limits, order.address)
     if order.final or isinstance(result.value, Failure):
         return write_row(step, result)
@@ -117,7 +117,7 @@ def _read_parent(parent: Any) -> Any:
 
 
 def make_refs(parents: tuple[Any, ...], missing: frozenset[str] = frozenset()) -> tuple[Any, ...]:
-    """What is sent to a worker: references instead of large results, except missing ones."""
+    """The inputs to send to a worker: references instead of large results, except missing ones."""
     return tuple(
         ResultRef(parent.key)
         if isinstance(parent, Packed) and len(parent.content) > SMALL and parent.key not in missing

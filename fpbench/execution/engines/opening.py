@@ -1,4 +1,4 @@
-"""A request for an engine, and the engine, open as long as it is needed."""
+"""A request for an engine, and the opening of that engine for the length of a `with`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fpbench.matrix.step import Step
 class EngineRequest:
     """The name and the options of an engine.
 
-    Raises InputError if there is no such engine, or an option does not fit it.
+    Raises InputError if there is no such engine, or it does not have an option.
     """
 
     name: str | None = None
@@ -34,7 +34,7 @@ class EngineRequest:
     scheduler: str | None = None
     """Address of the scheduler of a dask cluster that runs already."""
     connect_timeout: float = 30.0
-    """Seconds in which it must answer."""
+    """Seconds in which the scheduler must answer."""
 
     def __post_init__(self) -> None:
         check_whole_number("jobs", self.jobs, 1)

@@ -1,4 +1,4 @@
-"""What a worker on another machine must have: the same versions, the same code."""
+"""Requirements of a worker on another machine: the same versions, the same code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LIBRARIES = (
 
 @dataclass(frozen=True)
 class Requirements:
-    """What the steps of a plan require of a worker."""
+    """The requirements of the steps of a plan on a worker."""
 
     uses: tuple[tuple[str, str], ...]
     """Kinds and names of the components."""
@@ -32,7 +32,7 @@ class Requirements:
 
 
 def list_requirements(steps: Iterable[Step], catalog: Catalog) -> Requirements:
-    """What steps require of a worker."""
+    """The requirements of steps on a worker."""
     uses: set[tuple[str, str]] = set()
     waiting = [step.spec for step in steps if step.spec]
     while waiting:
@@ -48,8 +48,7 @@ def read_versions(
 ) -> dict[str, str]:
     """Versions of distributions, and versions and code of components, in this process.
 
-    A component that cannot be used here has an empty text, or one that begins with `!` and says
-    why.
+    A component that cannot be used here has an empty text, or a text of `!` and the reason.
     """
     if catalog is None:
         from fpbench.components.catalog import discover
@@ -75,14 +74,14 @@ def _read_component(kind: str, use: str, catalog: Catalog) -> str:
 
 
 def list_mismatches(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
-    """How the versions of a worker differ from those of the coordinator; empty if equal.
+    """The differences of a worker's versions from the coordinator's; empty if equal.
 
     For a component of another version, the difference of its code is left out.
     """
     mismatches = []
     for name, mine in here.items():
         theirs = there.get(name, "")
-        # What cannot be used here either is skipped, or fails on its own.
+        # A component that cannot be used here either is skipped, or fails on its own.
         if mine == theirs or mine.startswith("!"):
             continue
         my_source, _, my_code = mine.partition("/")

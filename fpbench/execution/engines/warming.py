@@ -1,4 +1,4 @@
-"""Imports that processes do early, while there are no steps yet."""
+"""Early imports of processes, before there are steps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def list_modules(steps: Iterable[Step]) -> tuple[str, ...]:
 
 
 def warm(modules: Iterable[str]) -> None:
-    """Import what steps need, while there is nothing else to do."""
+    """Import modules that steps need, before there are steps."""
     import pandas as pd  # noqa: F401
 
     from fpbench.components.catalog import discover

@@ -1,8 +1,8 @@
-"""Confinement of an adversary's process to the data that it was given.
+"""Confinement of an adversary's process to the data that it received.
 
 Its environment names neither data nor secrets, fpbench loads no data set in it, and it runs as
-another user if the operator says so. Only the last is a real barrier: code of the same user can
-open the same files.
+another user if the operator sets one. Only another user is a real barrier: code of the same user
+can open the same files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _IN_ADDRESS = re.compile(r"://[^/\s]*:[^/\s]*@")
-"""Matches a password in an address."""
+"""Matches an address with a password."""
 _IMPORTED = ("fpbench", "numpy", "pandas", "scipy", "sklearn")
 """Packages that adversaries' processes import."""
 _PROBE = """
@@ -81,12 +81,12 @@ def find_isolated_user() -> struct_passwd | None:
 
 
 def check_isolated_user() -> None:
-    """Check that adversaries' processes can be the user that the operator says.
+    """Check that adversaries' processes can run as the user that the operator set.
 
     A process that may not read the standard library would fail at some late import.
 
-    Raises InputError: as `find_isolated_user`; if the user cannot read Python, fpbench or what
-    fpbench imports; or if this process may not become the user.
+    Raises InputError: as `find_isolated_user`; if the user cannot read Python, fpbench or its
+    imports; or if this process may not become the user.
     """
     user = find_isolated_user()
     if user is None:
@@ -110,12 +110,12 @@ def check_isolated_user() -> None:
 
 
 def find_unreadable(paths: Iterable[str], **identity: Any) -> str | None:
-    """The first of some files and folders that a user cannot read; None if it can read all.
+    """The first of some files and folders that a user cannot read; None if the user can read all.
 
-    `paths`: absolute paths that exist. `identity`: the user, as `subprocess.run` takes it: `user`,
-    `group`, `extra_groups`; this one if none.
+    `paths`: absolute paths that exist. `identity`: the user, as arguments of `subprocess.run`:
+    `user`, `group`, `extra_groups`; the current user if none.
 
-    Returns: the path; that of Python if the user cannot start it.
+    Returns: the path; the path of Python if the user cannot start Python.
 
     Raises PermissionError if this process may not become that user.
     """
@@ -125,7 +125,7 @@ def find_unreadable(paths: Iterable[str], **identity: Any) -> str | None:
             [python, "-I", "-S", "-c", _PROBE, *paths],
             cwd="/", stdin=subprocess.DEVNULL, capture_output=True, check=True, **identity,
         )  # fmt: skip
-    except subprocess.CalledProcessError:  # it does not start without its library
+    except subprocess.CalledProcessError:  # Python does not start without its library
         return python
     except PermissionError as error:
         if error.errno == errno.EACCES:
@@ -137,7 +137,7 @@ def find_unreadable(paths: Iterable[str], **identity: Any) -> str | None:
 def confine(parent: int) -> None:
     """Confine this process to an adversary's rights, irrevocably.
 
-    `parent`: the process with which it dies.
+    `parent`: the process at whose death this one dies.
 
     Raises InputError: as `find_isolated_user`.
     """
@@ -149,4 +149,4 @@ def confine(parent: int) -> None:
     os.setgid(user.pw_gid)
     os.setuid(user.pw_uid)
     os.environ["HOME"] = user.pw_dir
-    die_with_parent(parent)  # which a change of user undoes
+    die_with_parent(parent)  # again, as a change of user undoes it

@@ -1,4 +1,4 @@
-"""Families of processes: their descendants, their memory, and how they are ended.
+"""Families of processes: their descendants, their memory, and their end.
 
 Linux only: elsewhere these functions find no descendants and no memory.
 """
@@ -18,9 +18,9 @@ Programs that a step starts inherit it, even if another process adopts them.
 """
 _PR_SET_CHILD_SUBREAPER = 36
 _SECTOR = 512
-"""Bytes of a block, as `stat` counts them."""
+"""Bytes of a block in the counts of `stat`."""
 _MOST_ROUNDS = 100
-"""Greatest number of attempts to end all processes, which may start new ones meanwhile."""
+"""Greatest number of attempts to end all processes: they may start new ones meanwhile."""
 
 
 def adopt_orphans() -> None:
@@ -53,7 +53,7 @@ def list_descendants(pid: int) -> list[int]:
 
 @contextlib.contextmanager
 def end_descendants() -> Iterator[None]:
-    """End the processes that this one starts meanwhile, and all their descendants."""
+    """End the processes that this one starts in a `with`, and all their descendants."""
     before = list_children(os.getpid())
     adopt_orphans()
     try:
@@ -115,13 +115,13 @@ def _find_marked(mark: bytes) -> Iterator[int]:
 def exceeds(pids: Iterable[int], size: int) -> bool:
     """Whether processes together hold more than `size` bytes of memory.
 
-    It counts memory that they have written (private, shared and swapped out) and open files in
-    memory. Memory that several of them share counts once.
+    Memory that they have written (private, shared and swapped out) and open files in memory count.
+    Memory that several processes share counts once.
     """
     pids = list(pids)
     files = _open_files_in_memory(pids)
     least = sum(_sum_sizes(pid, "status", ("RssAnon", "RssShmem", "VmSwap")) for pid in pids)
-    if least + files <= size:  # even though shared memory counts several times here
+    if least + files <= size:  # although shared memory counts several times here
         return False
     own = sum(_sum_sizes(pid, "smaps_rollup", ("Pss_Anon", "SwapPss")) for pid in pids)
     shared = sum(_sum_sizes(pid, "smaps_rollup", ("Pss_Shmem",)) for pid in pids)

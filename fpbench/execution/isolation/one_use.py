@@ -60,9 +60,9 @@ main(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5:])
 _LONGEST_ADDRESS = 100
 """Bytes that fit into the address of a socket on every system."""
 _NO_RESERVES = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
-"""Arrow's own pool reserves a gibibyte, which would count as used."""
+"""Arrow's own memory pool reserves a gibibyte, which would count as used."""
 _PATIENCE = 30.0
-"""Seconds in which a server must answer a health check: it may be importing something."""
+"""Seconds in which a server must answer a health check: it may be importing modules."""
 _LAST_WORDS = 5.0
 """Seconds in which the server must end after its channel is closed."""
 
@@ -76,15 +76,15 @@ class ForkServer:
     def __init__(self, modules: tuple[str, ...] = ()) -> None:
         self._modules = modules
         self.mark = uuid.uuid4().hex
-        """The value of `MARK` in the environment of workers; their descendants end with this."""
+        """The value of `MARK` in the environment of workers; descendants with it end, too."""
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._address = ""
 
     def address(self, *, sure: bool = False) -> str:
-        """The address of the server, which is started if it does not run.
+        """The address of the server, which this starts if it does not run.
 
-        `sure`: whether to check its health first: after a lost step, the server may be the cause.
+        `sure`: whether to check the server's health first: it may be the cause of a lost step.
         """
         ended = self._process is None or self._process.poll() is not None
         if ended or (sure and not self._answers()):
@@ -93,7 +93,7 @@ class ForkServer:
         return self._address
 
     def _answers(self) -> bool:
-        """Whether it passes a health check in time."""
+        """Whether the server passes a health check in time."""
         with socket.socket(socket.AF_UNIX) as channel:
             channel.settimeout(_PATIENCE)
             try:
@@ -104,12 +104,12 @@ class ForkServer:
                 return False
 
     def close(self) -> None:
-        """End the server, all that it forked, and all descendants of workers with its mark."""
+        """End the server, its forked processes, and all descendants of workers with its mark."""
         self._stop()
         end_marked(self.mark)
 
     def _stop(self) -> None:
-        """End the server, and all that it forked."""
+        """End the server, and all processes that it forked."""
         if self._process is None or self._control is None:
             return
         self._control.close()
@@ -119,7 +119,7 @@ class ForkServer:
             self._process.kill()
             self._process.wait()
         self._process = None
-        shutil.rmtree(os.path.dirname(self._address), ignore_errors=True)  # if it was killed
+        shutil.rmtree(os.path.dirname(self._address), ignore_errors=True)  # left if it was killed
 
     def _start(self) -> None:
         check_isolated_user()  # raises here, instead of in every guess
@@ -147,7 +147,7 @@ def runs_alone(step: Step, limits: Limits, *, isolated: bool) -> bool:
     """Whether a step needs a process of its own.
 
     Steps without a component run our own code, which neither hangs nor crashes. Adversaries are
-    isolated from the truth where the engine can.
+    isolated from the truth if the engine can isolate them.
     """
     return (isolated and POSSIBLE and step.action in HANDED) or (
         bool(limits) and step.spec is not None
@@ -155,7 +155,7 @@ def runs_alone(step: Step, limits: Limits, *, isolated: bool) -> bool:
 
 
 def needs_process(step: Step, limits: Limits, *, alone: bool) -> bool:
-    """Whether a worker does a step in a one-use process: if it must, or for `alone` if it can."""
+    """Whether a worker does a step in a one-use process: if it must or, if `alone`, if it can."""
     return (alone and POSSIBLE) or runs_alone(step, limits, isolated=True)
 
 
@@ -171,7 +171,7 @@ def split_by_process(steps: Iterable[Step], limits: Limits) -> tuple[list[Step],
 def execute_alone(step: Step, parents: tuple[Any, ...], limits: Limits, address: str) -> Result:
     """The result of a step in a one-use process of the server with this address.
 
-    It is a `Failure` if the step raised, exceeded a limit, or died.
+    A `Failure` if the step raised, exceeded a limit, or died.
 
     Raises LostError if the server died.
     """
@@ -194,7 +194,7 @@ def execute_alone(step: Step, parents: tuple[Any, ...], limits: Limits, address:
 
 
 def _request(step: Step, inputs: tuple[Any, ...], limits: Limits, address: str) -> bytearray:
-    """The bytes of the result of a step that a one-use process does."""
+    """The bytes of the result of a step, from a one-use process."""
     import cloudpickle
 
     private = {} if step.action in HANDED else get_secrets()
@@ -229,7 +229,7 @@ def _request(step: Step, inputs: tuple[Any, ...], limits: Limits, address: str) 
 class WatchedChannel:
     """Reads a child's answer; TimeoutError at the deadline, EOFError when the child dies.
 
-    Its death need not close the channel, which its own children may hold open.
+    The child's death need not close the channel, which its own children may hold open.
     """
 
     def __init__(
@@ -252,7 +252,7 @@ class WatchedChannel:
 
 
 def _count_seconds_left(deadline: float) -> float:
-    """Seconds until the deadline, but above 0, which would mean another mode of the socket."""
+    """Seconds until the deadline, but above 0: a timeout of 0 is another mode of the socket."""
     return max(deadline - time.monotonic(), 1e-3)
 
 
@@ -269,7 +269,7 @@ def _receive_number(status: socket.socket) -> int:
 
 
 def _describe_exit(status: int, limits: Limits) -> str:
-    """How the process ended, in words."""
+    """The end of the process, in words."""
     if status == MEMORY:
         return limits.on_memory
     code = os.waitstatus_to_exitcode(status)
@@ -281,5 +281,5 @@ def _describe_exit(status: int, limits: Limits) -> str:
         name = "a signal"
     message = f"its process was killed by {name} (signal {-code})"
     if limits.memory_limit is not None and name in ("SIGABRT", "SIGSEGV", "SIGBUS"):
-        message += "; libraries may end so when there is no memory: " + limits.on_memory
+        message += "; libraries may end like this when there is no memory: " + limits.on_memory
     return message

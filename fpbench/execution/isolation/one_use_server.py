@@ -67,14 +67,14 @@ _MEMORY_INTERVAL = 0.05
 _SAFE_TO_FORK = ("fairlearn", "fpbench", "joblib", "numpy", "optuna", "pandas", "scipy", "sklearn")
 """Packages whose import starts no threads: imported once here instead of in every child."""
 _NOT_PRELOADED = frozenset({"__main__", "conftest", "tests", "testing", "pytest_plugin", "setup"})
-"""Parts of names of modules that do something when they are imported."""
+"""Parts of names of modules whose import has effects."""
 
 
 class _Child(NamedTuple):
     """A one-use process."""
 
     client: socket.socket
-    """Where its exit status is sent; the client closes it to cancel the step."""
+    """The channel for its exit status; the client closes it to cancel the step."""
     imports: int
     """A pipe with the names of the modules that it had to import."""
     memory_limit: int | None
@@ -130,8 +130,8 @@ class _Server:
     def _watch_memory(self) -> None:
         """Kill the steps whose processes together exceed their memory limit.
 
-        The limit of the operating system is for single processes, and does not count memory that
-        processes share.
+        The operating system limits single processes only, and does not count memory that processes
+        share.
         """
         for pid, child in self._children.items():
             if child.memory_limit is not None and exceeds(
@@ -158,7 +158,7 @@ class _Server:
         size = SIZE.unpack(limit)[0]
         child = _Child(client, imports, size + measure_own_memory() if size else None)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # about threads, which only wait
+            warnings.simplefilter("ignore", DeprecationWarning)  # on threads, which only wait
             pid = os.fork()
         if pid == 0:
             self._become_child(channel, [child, *self._children.values()], report)
@@ -176,7 +176,7 @@ class _Server:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             die_with_parent(server)
-            adopt_orphans()  # so that the server finds all that it leaves behind
+            adopt_orphans()  # so that the server finds all processes that the child leaves behind
             self._selector.close()
             # Close descriptors inherited from the server and its other children.
             for inherited in (self._listener, self._control, *(c.client for c in others)):
@@ -202,8 +202,8 @@ class _Server:
                 continue
             del self._children[pid]
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)  # processes that it left behind
-            end_children(self._children)  # and those that changed their group
+                os.killpg(pid, signal.SIGKILL)  # processes that the child left behind
+            end_children(self._children)  # and processes that changed their group
             with contextlib.suppress(KeyError):
                 self._selector.unregister(client)
             with contextlib.suppress(OSError):
@@ -218,14 +218,14 @@ class _Server:
 
 
 def _kill(pid: int) -> None:
-    """Kill a child that has not been reaped, and all that it started."""
+    """Kill a child that has not been reaped, and all processes that it started."""
     for kill in (os.kill, os.killpg):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)
 
 
 def _list_new_modules(before: set[str]) -> bytes:
-    """Names of the modules imported since, as many as fit; the first ones import the rest."""
+    """Names of newly imported modules, as many as fit; the first ones import the rest."""
     new = [name for name in sys.modules if name not in before]
     safe = [name for name in new if name.partition(".")[0] in _SAFE_TO_FORK]
     return "\n".join(safe).encode()[:_PIPE].rpartition(b"\n")[0]
@@ -239,7 +239,7 @@ def _preload(names: list[str]) -> None:
     """
     for name in names:
         if name not in sys.modules and _may_be_preloaded(name):
-            # The child that needs it reports the error. Some modules exit.
+            # The child that needs the module reports the error. Some modules exit.
             with contextlib.suppress(Exception, SystemExit):
                 importlib.import_module(name)
     gc.freeze()
@@ -293,7 +293,7 @@ def _do_step(
 
 
 def _limit_memory(limits: Limits) -> Callable[[], None]:
-    """A function that lifts the limit which is set here on additional memory of this process.
+    """Limit the additional memory of this process; returns a function that lifts the limit.
 
     The limit counts writable memory, not reserved memory: libraries reserve much that they never
     use.

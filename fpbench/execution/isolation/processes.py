@@ -34,9 +34,9 @@ def die_with_parent(parent: int) -> None:
         import ctypes
 
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    else:  # no such service: check every second
+    else:  # the system has no such service: check every second
         threading.Thread(target=_poll_parent, args=(parent,), daemon=True).start()
-    if os.getppid() != parent:  # it died before it could be watched
+    if os.getppid() != parent:  # the parent died before this process could watch it
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -47,7 +47,7 @@ def _poll_parent(parent: int) -> None:
 
 
 def start_worker(parent: int) -> None:
-    """Set up a worker process: it ends with its parent, and leaves Ctrl-C to it."""
+    """Set up a worker process: it ends with its parent, and leaves Ctrl-C to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent(parent)
 
@@ -62,7 +62,7 @@ class ByteSource(Protocol):
     """Anything that bytes can be received from, such as a socket."""
 
     def recv(self, size: int, /) -> bytes:
-        """At most `size` bytes; none if the other side is closed."""
+        """Up to `size` bytes; none if the other side is closed."""
 
 
 def receive(channel: ByteSource, most: int | None = None) -> bytearray:

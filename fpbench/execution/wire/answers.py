@@ -1,6 +1,6 @@
-"""Results of steps as bytes and back: each action has a codec for what it may give, and no more.
+"""Results of steps as bytes and back: each action has a codec that accepts only its own answers.
 
-The process that did a step writes them, and the process that holds the truth reads them. Sizes
+The process that did a step writes results, and the process that holds the truth reads them. Sizes
 follow from the step's inputs: a guess of n people has n numbers.
 """
 
@@ -45,7 +45,7 @@ from fpbench.matrix.step import Corrected, Failure, Result, Sealed, SealedClaim,
 from fpbench.store.packing import why_not_storable
 
 _MOST_BYTES = 2**32
-"""Greatest size of an answer of unknown size, such as a model, without a limit on memory."""
+"""Greatest size of an answer of unknown size, such as a model, if memory has no limit."""
 
 ROW = "score"
 """The action whose answer is a row."""
@@ -57,7 +57,7 @@ Written = tuple[dict[str, Any], Arrays]
 
 
 class _Codec(NamedTuple):
-    """How the answers of an action are written and read."""
+    """Functions that write and read the answers of an action."""
 
     write: Callable[[Any], Written]
     read: Callable[[Message, tuple[Any, ...]], Any]
@@ -66,7 +66,7 @@ class _Codec(NamedTuple):
 
 
 def write_result(action: str, result: Result) -> bytes:
-    """The result of a step as bytes; PluginError if it is not what its action may give."""
+    """The result of a step as bytes; PluginError if its action may not give it."""
     header: dict[str, Any] = {"seconds": result.seconds}
     value = result.value
     if isinstance(value, Failure):
@@ -96,13 +96,13 @@ def read_result(action: str, content: bytearray | bytes, inputs: tuple[Any, ...]
         message.end()
     except PluginError:
         raise
-    except Exception as error:  # a record refused the content, and its message would repeat that
+    except Exception as error:  # a record refused the content, which its message would repeat
         raise Unreadable(f"its answer is not one: {type(error).__name__}") from None
     return Result(value, seconds)
 
 
 def compute_size_limit(action: str, inputs: tuple[Any, ...], limits: Limits) -> int:
-    """Bytes of the longest answer that is accepted."""
+    """The greatest size in bytes of an accepted answer."""
     sizes = CODECS[action].sizes
     if sizes is not None:
         return compute_byte_limit(sizes(inputs))
@@ -181,7 +181,7 @@ def _read_claim(message: Message, inputs: tuple[Any, ...]) -> Claim | None:
 
 
 def _read_nats(message: Message, name: str) -> float | None:
-    """A number of nats, which is finite and not negative; None if it is unknown."""
+    """A finite number of nats that is not negative; None if unknown."""
     nats = _read_cost(message, name)
     if nats is not None and not 0 <= nats < math.inf:
         raise Unreadable(f"the {name} of a claim must be at least 0 and finite")
@@ -381,7 +381,7 @@ def _read_word(message: Message, name: str, words: tuple[str, ...]) -> Any:
     """A field that is one of a few words."""
     word = message.field(name, str)
     if word not in words:
-        raise Unreadable(f"the field {name!r} of its answer is none of {', '.join(words)}")
+        raise Unreadable(f"the field {name!r} of its answer is not one of {', '.join(words)}")
     return word
 
 
@@ -449,4 +449,4 @@ CODECS: dict[str, _Codec] = {
     ROW: _Codec(_write_row, lambda message, _: read_measures(message), lambda _: []),
     "audit": _Codec(_write_audit, _read_audit, lambda _: [_MOST_AUDITS] * 3),
 }
-"""By action, every one of them."""
+"""The codec of every action."""

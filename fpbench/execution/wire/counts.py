@@ -12,11 +12,11 @@ from fpbench.execution.wire.message import Message, Unreadable
 
 _NUMBERS = ("sigma", "scale")
 _BETWEEN = "\n"
-"""Between the names of sets."""
+"""Separator of the names of sets."""
 
 
 def write_facts(facts: Facts) -> list[NDArray[Any]]:
-    """Facts as arrays: members of each set, where they end, both bounds, noise, and names."""
+    """Facts as arrays: members of the sets, the end of each set, both bounds, noise, and names."""
     names = (" ".join(facts.name(number).split()) for number in range(len(facts)))
     text = _BETWEEN.join(names).encode("utf-8", "replace")
     return [
@@ -27,7 +27,7 @@ def write_facts(facts: Facts) -> list[NDArray[Any]]:
 
 
 def read_facts(message: Message, people: int, groups: int) -> Facts:
-    """Facts about so many people and groups; Unreadable if the arrays are none."""
+    """Facts about numbers of people and groups; Unreadable if the arrays are not facts."""
     from scipy.sparse import csr_array
 
     members = message.array("the members of sets", "iu", None)

@@ -155,7 +155,7 @@ def _read_frame(message: Message, name: str, rows: int | None) -> DataFrame:
     layout = message.field(name, dict)
     n, kind, columns = layout.get("rows"), layout.get("names"), layout.get("columns")
     if type(n) is not int or n < 0 or kind not in _TEXTS or not isinstance(columns, list):
-        raise Unreadable(f"the field {name!r} of its answer is no table")
+        raise Unreadable(f"the field {name!r} of its answer is not a table")
     if rows not in (None, n):
         raise Unreadable(f"the field {name!r} of its answer has another number of rows")
     names = _read_texts(message)
@@ -198,7 +198,7 @@ def _read_domain(message: Message, name: str) -> Domain:
     bounds = message.field(name, list)
     names, worded = _read_texts(message), _read_texts(message)
     if len(names) != len(bounds) or not all(map(_are_bounds, bounds)):
-        raise Unreadable(f"the field {name!r} of its answer is none of bounds")
+        raise Unreadable(f"the field {name!r} of its answer is not a list of bounds")
     words = [tuple(_read_texts(message)) for _ in worded]
     pairs = {each: (low, high) for each, (low, high) in zip(names, bounds, strict=True)}
     return Domain(pairs, dict(zip(worded, words, strict=True)))
@@ -211,7 +211,7 @@ def _write_cuts(cuts: Mapping[str, str]) -> dict[str, str]:
 def _read_cuts(message: Message, name: str) -> dict[str, str]:
     cuts: dict[str, str] = message.field(name, dict)
     if not all(type(words) is str for words in cuts.values()):
-        raise Unreadable(f"the field {name!r} of its answer is none of cuts")
+        raise Unreadable(f"the field {name!r} of its answer is not a mapping of cuts")
     return cuts
 
 

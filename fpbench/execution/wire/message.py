@@ -1,9 +1,9 @@
-"""Answers of one-use processes as bytes: a header of JSON, then arrays. Reading them runs nothing.
+"""Answers of one-use processes as bytes: a JSON header, then arrays. Reading them runs no code.
 
-The bytes may have been chosen one by one by a hostile component, and are read where the truth is.
-So whatever is announced is checked before it is believed: the size of the header, how deep and
-how many its items are, the types of arrays and the bytes that they take. Nothing that was sent is
-repeated in an error.
+A hostile component may have chosen every byte, and the process that holds the truth reads them.
+So everything that is announced is checked before use: the size of the header, the depth and
+number of its items, the types of arrays and their size in bytes. Errors repeat nothing that was
+sent.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ MOST_HEADER = 4 * 2**20
 _MOST_ITEMS = 50_000
 _DEEPEST = 8
 _MOST_DIGITS = 3_100
-"""Of an integer; a measure may have 10,000 bits."""
+"""Greatest number of digits of an integer; a measure may have 10,000 bits."""
 _MOST_SIDE = 2**48
 _SIZE = struct.Struct("!I")
 _STEP = 16
-"""Arrays start at multiples of so many bytes."""
+"""Arrays start at multiples of this number of bytes."""
 _TYPES = {
     kind + size: np.dtype(kind + size)
     for kind, sizes in (("|b", "1"), ("|i", "1"), ("|u", "1"), ("<i", "248"), ("<u", "248"),
@@ -76,12 +76,12 @@ def _to_little_endian(array: Any) -> NDArray[Any]:
 
 
 def compute_byte_limit(sizes: Iterable[int]) -> int:
-    """Bytes of the longest answer whose arrays have no more than so many numbers."""
+    """The greatest size in bytes of an answer whose arrays have up to `sizes` numbers."""
     return MOST_HEADER + 2 * _STEP + sum(8 * size + _STEP for size in sizes)
 
 
 def unpack(content: bytearray | bytes) -> Message:
-    """A header and arrays, which share the memory of the bytes.
+    """The header and arrays of bytes; the arrays share the memory of the bytes.
 
     Raises Unreadable if the bytes are anything else.
     """
@@ -111,10 +111,10 @@ def _read_header(text: bytes) -> dict[str, Any]:
             text.decode("utf-8", "surrogatepass"), object_pairs_hook=_make_mapping,
             parse_int=_parse_int, parse_float=_read_real, parse_constant=_read_real,
         )  # fmt: skip
-    except (ValueError, RecursionError):  # whose messages repeat the content
-        raise Unreadable("the header of its answer is no JSON of plain values") from None
+    except (ValueError, RecursionError):  # their messages repeat the content
+        raise Unreadable("the header of its answer is not JSON of plain values") from None
     if not isinstance(header, dict):
-        raise Unreadable("the header of its answer is no mapping")
+        raise Unreadable("the header of its answer is not a mapping")
     return header
 
 
@@ -176,9 +176,9 @@ def _read_array(
 
 
 class Message:
-    """A header and arrays that are read by expectation; anything else is an error.
+    """A header and arrays whose reader names what it expects; anything else is an error.
 
-    `header`: its fields by name. `arrays`: in the order in which they are read.
+    `header`: the fields by name. `arrays`: the arrays in the order of reading.
     """
 
     def __init__(self, header: dict[str, Any], arrays: list[NDArray[Any]]) -> None:
@@ -201,7 +201,7 @@ class Message:
         return float(value)
 
     def array(self, what: str, kinds: str, *shape: int | None) -> NDArray[Any]:
-        """The next array, of one of these kinds and of this shape; None is any size."""
+        """The next array, of one of these kinds and of this shape; None allows any size."""
         array = next(self._arrays, None)
         if array is None or array.ndim != len(shape):
             raise Unreadable(f"{what} must be an array of {len(shape)} dimensions")

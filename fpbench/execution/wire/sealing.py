@@ -1,7 +1,7 @@
 """Pickled objects of components, which are unpickled only in processes where components run.
 
 With limits, results of steps are read in the process that holds the truth. Models, tuned
-adversaries, and what a disclosure says besides rates and `Facts` may be objects of any class, which
+adversaries, and parts of a claim other than rates and `Facts` may be objects of any class, which
 need pickle. They travel as bytes that are not unpickled on the way.
 """
 
@@ -15,7 +15,7 @@ from fpbench.components.records import Claim
 from fpbench.matrix.step import Sealed, SealedClaim
 
 SEALED = frozenset({"train", "tune"})
-"""Actions whose results are objects of a component, which fpbench itself does not read."""
+"""Actions whose results are objects of a component: fpbench itself does not read them."""
 
 
 def seal(action: str, value: Any) -> Any:

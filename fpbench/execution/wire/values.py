@@ -82,12 +82,12 @@ def read_constraint(message: Message, name: str) -> RateConstraint | None:
         return None
     metric, form, *tolerance = fields
     if not all(type(word) is str for word in (metric, form)):
-        raise Unreadable(f"the field {name!r} of its answer is no claim about rates")
+        raise Unreadable(f"the field {name!r} of its answer is not a claim about rates")
     if len(tolerance) == 2 and all(type(number) is int for number in tolerance):
         return RateConstraint(metric, Fraction(*tolerance), form)
     (number,) = tolerance
     if type(number) not in (int, float):
-        raise Unreadable(f"the field {name!r} of its answer is no claim about rates")
+        raise Unreadable(f"the field {name!r} of its answer is not a claim about rates")
     return RateConstraint(metric, number, form)
 
 
@@ -109,5 +109,5 @@ def read_guarantee(message: Message) -> Guarantee | None:
     neighbours, epsilon, delta, rho = fields
     numbers = {type(epsilon), type(delta), *([] if rho is None else [type(rho)])}
     if type(neighbours) is not str or not numbers <= {int, float}:
-        raise Unreadable("the field 'guarantee' of its answer is no guarantee")
+        raise Unreadable("the field 'guarantee' of its answer is not a guarantee")
     return Guarantee(epsilon, delta, neighbours, rho)  # type: ignore[arg-type]  # which checks it

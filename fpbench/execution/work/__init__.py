@@ -1,1 +1,1 @@
-"""What a step does. The only place in which kinds meet."""
+"""The work of a step. The only room in which kinds meet."""

@@ -1,4 +1,4 @@
-"""What a step does. The only module in which kinds meet.
+"""The work of a step. The only module in which kinds meet.
 
 A step is a pure function of its component, its parameters, its parents' results and the seed.
 """
@@ -62,7 +62,7 @@ from fpbench.matrix.step import EACH_GROUP, Corrected, Sealed, Step
 from fpbench.privacy.curator.curator import Curator
 
 _OF_CELLS = COUNT_CONSTRAINTS - {"known"}
-"""Words of constraints that only counts of groups in cells of people decide."""
+"""Names of constraints that depend only on counts of groups in cells of people."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _split(_: None, parents: tuple[Table], step: Step) -> Split:
                 "be a share"
             )
         test, rest = np.flatnonzero(table.test), np.flatnonzero(~table.test)
-        # In the order of the file: who redoes a paper wants its folds, too.
+        # In the order of the file: a reproduction of a paper needs its folds, too.
         train, attack = map(np.sort, _cut(step.rng().permutation(rest), (shares[0], shares[2])))
     else:
         train, test, attack = _cut(step.rng().permutation(len(table)), shares[:3])
@@ -111,7 +111,7 @@ def _cut(rows: NDArray[np.intp], shares: tuple[Any, ...]) -> list[NDArray[np.int
 
 def _take_part(table: Table, everyone: Sample, name: str, rows: Any) -> Sample:
     part = everyone.take(rows)
-    if name == "attack" and not len(part):  # which audits do without
+    if name == "attack" and not len(part):  # audits do not need this part
         return part
     for group in np.flatnonzero(np.bincount(part.sensitive, minlength=len(table.groups)) == 0):
         raise InputError(
@@ -173,7 +173,7 @@ def _take_target(split: Split, predictions: Predictions) -> Codes:
 
 
 def _read_guarantee(model: Classifier) -> Guarantee | None:
-    """What a model guarantees."""
+    """The guarantee of a model."""
     guarantee = getattr(model, "guarantee", None)
     if guarantee is None:
         return None
@@ -181,7 +181,7 @@ def _read_guarantee(model: Classifier) -> Guarantee | None:
 
 
 def _check_guarantee(guarantee: Any, whose: str, expected: str) -> Guarantee:
-    """A guarantee, checked once more, because a component may subclass it."""
+    """A guarantee, checked again, because a component may subclass `Guarantee`."""
     if not isinstance(guarantee, Guarantee):
         kind = type(guarantee).__name__
         raise PluginError(f"the guarantee of {whose} must be {expected}, not {kind}")
@@ -189,7 +189,7 @@ def _check_guarantee(guarantee: Any, whose: str, expected: str) -> Guarantee:
 
 
 def _train_shadows(learner: Learner, parents: tuple[Any, Split], step: Step) -> Shadows:
-    """Scores of shadow models: each half of the people trains one, and the other half another."""
+    """Scores of shadow models: the two halves of the people train one model each."""
     trained, split = parents
     number, halves = int(step.options[0]), str(step.options[1])
     everyone = _join(*(part.only(_POOLED) for part in (split.train, split.test)))
@@ -236,7 +236,7 @@ def _reveal(learner: Learner, parents: tuple[Any, Split], step: Step) -> Scores:
 
 
 def _ask(learner: Learner, parents: tuple[Any, Split], step: Step) -> SplitAnswers:
-    """What a model answers about people as they are, or if told that they are of each group."""
+    """A model's answers about people in their own groups, or as if they were in each group."""
     model, split = parents
     rng = step.rng()
     ask = _ask_about_each_group if step.options == (EACH_GROUP,) else _ask_about
@@ -246,7 +246,7 @@ def _ask(learner: Learner, parents: tuple[Any, Split], step: Step) -> SplitAnswe
 def _ask_about(
     learner: Learner, model: Any, people: Sample, rng: np.random.Generator
 ) -> ModelAnswers:
-    """Answers (n,)."""
+    """Answers (n,) about people in their own groups."""
     labels = _predict_labels(learner, model, people, rng)
     if not learner.has_scores():
         return ModelAnswers(labels)
@@ -258,7 +258,7 @@ def _ask_about(
 def _ask_about_each_group(
     learner: Learner, model: Any, people: Sample, rng: np.random.Generator
 ) -> ModelAnswers:
-    """Answers (n, K): nobody's own group has a part in them."""
+    """Answers (n, K) about people as if in each group, whatever their own group is."""
     about = [
         _ask_about(learner, model, people.having(sensitive=np.full(len(people), group)), rng)
         for group in range(len(people.groups))
@@ -291,7 +291,7 @@ def _disclose(disclosure: Disclosure, parents: tuple[Any, ...], step: Step) -> C
 
 
 def _read_claim(claim: Claim, target: Sample) -> Claim:
-    """The claim, and what follows from its constraints, which others may not be able to read."""
+    """The claim, and the consequences of its constraints, which other code may not understand."""
     if claim.nats is not None and not 0 <= claim.nats < np.inf:
         raise PluginError(f"the nats of a claim must be at least 0 and finite, not {claim.nats}")
     labels = {label for constraint in claim.constraints for label in constraint.labels}
@@ -308,8 +308,8 @@ def _read_claim(claim: Claim, target: Sample) -> Claim:
 def make_view(adversary: Adversary, split: Split, shown: Mapping[str, Any] | None = None) -> View:
     """An adversary's view: what it declares to see, never the groups of the target people.
 
-    `shown`: what comes from the model, by the names of the table `SIGHTS`: a `Predictions`, a
-    `Scores`, and a `SplitAnswers` each of a query and of the twin.
+    `shown`: answers of the model, by the names of the table `SIGHTS`: a `Predictions`, a `Scores`,
+    and one `SplitAnswers` each of a query and of the twin.
     """
     target, attack = split.target, split.attack
     for name, values in (shown or {}).items():
@@ -368,7 +368,7 @@ def _calibrate_guess(guess: Guess, handed: tuple[View, Any], step: Step) -> Cali
 
 
 def _to_plain(answer: Any) -> Any:
-    """An answer whose arrays are NumPy's own: other classes may compare as they like."""
+    """An answer whose arrays are NumPy's own: other classes may define their own comparisons."""
     arrays = {
         name: np.asarray(value)
         for name, value in vars(answer).items()
@@ -393,7 +393,7 @@ def _check_guess(guess: Guess, view: View) -> None:
     ):
         if values.shape != (size,) or confidence.shape != (size,):
             raise PluginError(f"{what} must have {size} values and confidences")
-        # Truth values would choose rows, not groups.
+        # Truth values would be a mask of rows, not groups.
         if values.dtype.kind not in "iu" or confidence.dtype.kind not in "biuf":
             raise PluginError(f"{what} must be whole numbers, and its confidence numbers")
         if size and not (values.min() >= 0 and values.max() < k):
@@ -408,7 +408,7 @@ def _check_guess(guess: Guess, view: View) -> None:
 
 
 def _check_shape(what: str, array: Any, shape: tuple[int, ...], kind: str) -> None:
-    """Refuse an array of another shape or kind; None is none."""
+    """Refuse an array of another shape or kind; None passes."""
     if array is None:
         return
     if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype.kind != kind:
@@ -426,7 +426,7 @@ def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Corr
     split, predictions, guess, claim = parents
     k = len(split.target.groups)
     rows = guess.held_out
-    # What else is known is known of the target people only.
+    # All other knowledge is about the target people only.
     on_rates = (claim.constraint,) if claim is not None and claim.constraint else ()
     held_out = Problem(
         guess.held_out_values, k, predictions.attack[rows], split.attack.labels[rows], on_rates
@@ -451,7 +451,7 @@ def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Corr
 def _measure_correction(
     corrected: Corrected, parents: tuple[Any, ...], step: Step
 ) -> tuple[Correction, CorrectionMeasures, MeasureValues]:
-    """The correction, what is measured of it, and what the corrector says of its weights."""
+    """The correction, its costs, and the corrector's measures of its weights."""
     truth: Codes = parents[0].target.sensitive
     correction, groups = _to_plain(corrected.correction), len(parents[0].target.groups)
     _check_codes("the corrected groups", correction.values, len(truth), groups)
@@ -460,13 +460,13 @@ def _measure_correction(
     _check_costs(correction)
     measured: CorrectionMeasures = {"correct_seconds": corrected.seconds}
     if corrected.reconsidered is not None:
-        # How much of a gain is the change of mind alone, without the claim.
+        # The part of a gain that comes from the new guess alone, without the claim.
         measured["reconsidered_accuracy"] = float(np.mean(corrected.reconsidered == truth))
     return correction, measured, corrected.weighed
 
 
 def _check_codes(what: str, codes: Any, people: int, groups: int) -> None:
-    """Refuse codes that are not one group of each person; None is none."""
+    """Refuse codes that are not one group per person; None passes."""
     if codes is None:
         return
     if not isinstance(codes, np.ndarray) or codes.dtype.kind not in "iu":
@@ -476,7 +476,7 @@ def _check_codes(what: str, codes: Any, people: int, groups: int) -> None:
 
 
 def _check_costs(correction: Correction) -> None:
-    """Refuse a status that is none, and costs that are no numbers."""
+    """Refuse an unknown status, and costs that are not numbers."""
     if not isinstance(correction.status, SolverStatus | None):
         raise PluginError(f"the status of a correction must be one of {', '.join(SolverStatus)}")
     for name in ("objective", "bound"):
@@ -529,7 +529,7 @@ def _audit(auditor: Auditor, parents: tuple[Any, ...], step: Step) -> MeasureVal
 
 
 def _check_release(release: Release) -> Release:
-    """A release, after its numbers were checked, which are compared with the truth."""
+    """A release, after a check of its numbers, which are compared with the truth."""
     count = np.size(release.values)
     for what, numbers in (
         ("estimates", release.values), ("lower ends", release.low), ("upper ends", release.high),
@@ -581,13 +581,13 @@ ACTIONS: dict[str, Callable[[Any, Any, Step], Any]] = {
     "score": _score,
     "audit": _audit,
 }
-"""What is done, by name, in the order of the flow."""
+"""The functions of the actions by name, in the order of the flow."""
 
 HANDED: dict[str, Callable[[Any, Any, Step], tuple[Any, ...]]] = {
     "tune": _show_attack,
     "guess": _make_view,
 }
-"""Inputs of adversaries, instead of their parents' results, which hold the truth."""
+"""Functions that make the inputs of adversaries, whose parents' results hold the truth."""
 
 MEASURING: dict[str, Callable[[Any, Any, Step], Any]] = {
     "guess": _calibrate_guess,

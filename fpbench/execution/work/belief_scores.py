@@ -1,4 +1,4 @@
-"""What a disclosure adds to an adversary's beliefs, what it could add, and whom they find out."""
+"""Measures of beliefs: what a disclosure adds, what it could add, and whom beliefs expose."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from fpbench.privacy.private_leak import limit_private_leak
 _Floats = NDArray[np.float64]
 
 _UNSURE = 0.05, 0.95
-"""An adversary that believes in a group between these is unsure of it."""
+"""An adversary whose belief in a group is between these is unsure of it."""
 _EVEN = 1e-9
-"""Beliefs that differ by less are even."""
+"""Beliefs that differ by less count as equal."""
 _RANKED_DIGITS = 9
-"""Of beliefs by which people are ranked, or put into bins."""
+"""Decimals of beliefs by which people are ranked or put into bins."""
 _BINS = 15
-"""Of the calibration error."""
+"""Number of bins of the calibration error."""
 _LEAST_SLICE = 50
-"""People that a slice has at least."""
+"""Least number of people of a slice."""
 _CLASSES = 5
-"""Classes of about as many people that the slices of a numeric column are,"""
+"""Number of classes, of about equal size, of a numeric column,"""
 _ENDS = np.linspace(0, 1, _CLASSES + 1)[1:-1]
 """and the shares of people below their ends."""
 
@@ -46,12 +46,12 @@ def measure_leak(
     claim: Claim | None,
     correction: Correction,
 ) -> LeakMeasures:
-    """What the disclosure adds to the adversary's calibrated beliefs, and what it can add at most.
+    """What the disclosure adds to the adversary's calibrated beliefs, and the most it can add.
 
-    `with_accuracy` is that of the likeliest groups given the disclosure or, of a corrector that
-    gives no such beliefs, of its correction; None if it corrects nothing. `leak_expected` is the
-    difference that the beliefs given the disclosure expect. `limit_beliefs`, `limit_exact` and
-    `dp_limit` hold if the calibrated beliefs are exact; a limit that is not known is left out.
+    `with_accuracy` is the accuracy of the likeliest groups given the disclosure or, for a corrector
+    that gives no such beliefs, of its correction; None if it corrects nothing. `leak_expected` is
+    the difference that the beliefs given the disclosure expect. `limit_beliefs`, `limit_exact` and
+    `dp_limit` hold if the calibrated beliefs are exact; an unknown limit is left out.
     """
     truth, beliefs = split.target.sensitive, _get_beliefs(guess)
     named, _ = name_likeliest(beliefs)
@@ -59,7 +59,7 @@ def measure_leak(
     without = float(np.mean(named == truth))
     accuracy = None if after is None else float(np.mean(after == truth))
     sizes = split.target.household_sizes
-    # A claim about predictions is used with them, also by who did not guess from them.
+    # A claim about predictions is used with them, even if the guess did not use them.
     unseen = "" if "predictions" in guess.sees or claim is None else ", not predictions"
     of_model = split.held_out_target or not predictions.trained_with_groups
     measures: LeakMeasures = {
@@ -102,16 +102,16 @@ def measure_leak(
 
 
 def measure_beliefs(split: Split, guess: CalibratedGuess, correction: Correction) -> BeliefMeasures:
-    """How good the calibrated beliefs are, and whom those given the disclosure find out.
+    """The quality of the calibrated beliefs, and whom beliefs given the disclosure expose.
 
     `log_loss` and `calibration_error` are of the beliefs without the disclosure. All others are of
-    the beliefs given it, where the corrector computes them, and else of those without it. The worst
-    slice is chosen among those of every second person, and measured on the others.
+    the beliefs given the disclosure if the corrector computes them, else without it. The worst
+    slice is chosen on every second person, and measured on the others.
     """
     target = split.target
     truth, calibrated = target.sensitive, _get_beliefs(guess)
     given = calibrated if correction.posterior is None else correction.posterior
-    # Last digits depend on the processor, and must not rank people of whom equally much is known.
+    # Last digits depend on the processor, and must not rank people with equal beliefs.
     given = np.round(given, _RANKED_DIGITS)
     named, sure = name_likeliest(given)
     right = named == truth
@@ -143,7 +143,7 @@ def measure_beliefs(split: Split, guess: CalibratedGuess, correction: Correction
 
 
 def _recall_count_leak(beliefs: _Floats, cells: Codes) -> float:
-    """`compute_count_leak`, once in a process for what all correctors of a guess share."""
+    """`compute_count_leak`, computed once per process, as all correctors of a guess share it."""
     key = sha256(beliefs.tobytes() + cells.tobytes()).digest()
     if key not in _COUNT_LEAKS:
         if len(_COUNT_LEAKS) >= _MOST_RECALLED:
@@ -176,21 +176,22 @@ def _find_bayes_accuracy(
 def measure_bayes(people: Sample, sees: Collection[str]) -> float | None:
     """Expected accuracy of the best possible guess from features and label, mean_i max_g P(g | i).
 
-    Nobody who sees these, and nothing else that depends on the groups, is more accurate on average.
-    Predictions and scores of a model that knows nothing of these people's groups add nothing.
+    No guess from these, and from nothing else that depends on the groups, is more accurate on
+    average. Predictions and scores of a model that knows nothing of these people's groups add
+    nothing.
 
     Parameters
     ----------
     people
-        Those who are attacked, with all that is known of them.
+        The attacked people, with all their columns.
     sees
-        The columns that the adversary sees of them.
+        The columns that the adversary sees.
 
     Returns
     -------
     float or None
-        In [1 / K, 1]; None if the law is not known, or the adversary does not see both features and
-        label.
+        In [1 / K, 1]; None if the distribution is not known, or the adversary does not see both
+        features and label.
     """
     chances = people.group_chances
     if chances is None or not len(people) or not {"features", "labels"} <= {*sees}:
@@ -206,9 +207,9 @@ def _pick(beliefs: _Floats, groups: Codes) -> _Floats:
 def _name_groups(
     guess: CalibratedGuess, named: Codes, correction: Correction
 ) -> tuple[Codes | None, float | None]:
-    """(n,) the groups that are named given the disclosure, None if nothing was corrected.
+    """(n,) the guessed groups given the disclosure, None if nothing was corrected.
 
-    Beside them, by how much more they are expected to be right, by beliefs given the disclosure.
+    And the gain in accuracy that the beliefs given the disclosure expect.
     """
     if (given := correction.posterior) is not None:
         likeliest, sure = name_likeliest(given)
@@ -221,7 +222,7 @@ def _name_groups(
 
 
 def _find_greatest(values: _Floats, count: int) -> Codes:
-    """Rows of so many of the greatest values; of equal ones the first."""
+    """Rows of the `count` greatest values; of equal values the first."""
     least = np.partition(values, len(values) - count)[len(values) - count]
     above, equal = np.flatnonzero(values > least), np.flatnonzero(values == least)
     return np.concatenate([above, equal[: count - len(above)]])
@@ -251,7 +252,7 @@ def _measure_ranking(
         for group in range(k == 2, k)
         if 0 < np.count_nonzero(truth == group) < len(truth)
     ]
-    if k == 2:  # whoever is likelier of the second group is less likely of the first
+    if k == 2:  # one group's ranking is the other's, reversed
         curves += [(true[-1] - true[::-1], false[-1] - false[::-1]) for false, true in curves]
     if not curves:
         return None, None, None
@@ -265,18 +266,18 @@ def _trace_curve(scores: _Floats, members: NDArray[np.bool_]) -> tuple[Codes, Co
     """False and true positives among all above each score, from nobody to everybody."""
     order = np.argsort(-scores)
     ordered = scores[order]
-    last = np.append(ordered[1:] != ordered[:-1], True)  # of equal scores
+    last = np.append(ordered[1:] != ordered[:-1], True)  # the last of equal scores
     positives = np.append(0, last.nonzero()[0] + 1)
     true = np.append(0, members[order].cumsum()[last])
     return positives - true, true
 
 
 def _find_worst_slice(target: Sample, right: NDArray[np.bool_]) -> tuple[str, float] | None:
-    """The slice of every second person that is named right most often, and the others' share."""
+    """The slice with the most right guesses among every second person; its share of the others."""
     features = target.features
     if len(target) < 2 * _LEAST_SLICE or not len(features.columns):
         return None
-    # Which half, and whether named right.
+    # The half, and whether the guess is right.
     kind = 2 * (np.arange(len(target)) % 2) + right
     slices = [(name, *_cut_column(column)) for name, column in features.items()]
     people = np.concatenate([

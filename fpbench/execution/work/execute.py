@@ -1,4 +1,4 @@
-"""Runs one step here: whatever a component raises becomes a `Failure`, never an exception."""
+"""Runs one step here: any exception of a component becomes a `Failure`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LostError(Exception):
 
 
 class SpoiledError(LostError):
-    """A process is used no more, because a step has changed it.
+    """A process that is no longer used, because a step has changed it.
 
     `component` is empty if an earlier step did; `where` is the address of the process, if any.
     """
@@ -45,9 +45,9 @@ class SpoiledError(LostError):
 
 
 _WATCHES: list[Watch] = []
-"""The one of this worker, once it has done a step."""
+"""The watch of this worker, once it has done a step."""
 _SPOILED: list[str] = []
-"""What a step has changed in this worker; at most one entry."""
+"""Changes by a step in this worker; one entry or none."""
 
 
 def execute(step: Step, parents: tuple[Any, ...]) -> Result:
@@ -68,8 +68,8 @@ def execute_in_worker(step: Step, parents: tuple[Any, ...]) -> Result:
 
     An interruption is a failure here: the user interrupts the coordinator only.
 
-    Raises SpoiledError if the step or an earlier one has changed what others rest on; there is no
-    result then.
+    Raises SpoiledError if the step or an earlier one has changed what other steps depend on; there
+    is no result then.
     """
     check_unspoiled()
     if not _WATCHES:
@@ -78,7 +78,7 @@ def execute_in_worker(step: Step, parents: tuple[Any, ...]) -> Result:
         result = execute(step, parents)
     except KeyboardInterrupt as error:
         result = Result(make_failure(step, error), 0.0)
-    finally:  # what the step has replaced may make `execute` itself raise
+    finally:  # replacements by the step may make `execute` itself raise
         if step.spec is not None and (changes := _WATCHES[0].look().words):
             _SPOILED.append(changes)
             raise SpoiledError(step.spec.use, changes)
@@ -86,7 +86,7 @@ def execute_in_worker(step: Step, parents: tuple[Any, ...]) -> Result:
 
 
 def check_unspoiled() -> None:
-    """Raise SpoiledError if a step has changed what others rest on in this worker."""
+    """Raise SpoiledError if a step has changed what others depend on in this worker."""
     if _SPOILED:
         raise SpoiledError("", _SPOILED[0])
 
@@ -112,7 +112,7 @@ def make_inputs(
 ) -> tuple[Any, ...]:
     """The inputs of a step's component: an adversary's view, or the parents' results.
 
-    An auditor that may train the learner gets it last.
+    An auditor that may train the learner gets the learner last.
     """
     if step.learner is not None:
         return (*parents, build_component(step.learner, discover()))
@@ -121,9 +121,9 @@ def make_inputs(
 
 
 def act(step: Step, component: Component | None, inputs: tuple[Any, ...]) -> Any:
-    """What a step's component answers; its inputs are made read-only, for other steps read them.
+    """The answer of a step's component; its inputs are read-only, because other steps read them.
 
-    What is loaded may be the user's own tables, which no other step is given.
+    A step that loads may get the user's own tables, which no other step gets.
     """
     if step.action not in ("load", "split"):
         make_read_only(inputs)
@@ -137,7 +137,7 @@ def measure(step: Step, answer: Any, inputs: tuple[Any, ...]) -> Any:
 
 
 def write_row(step: Step, result: Result) -> bytes:
-    """A final result as bytes for the coordinator; a failure if no row could hold it."""
+    """A final result as bytes for the coordinator; a failure if a row cannot hold the result."""
     try:
         return write_result(ROW, result)
     except PluginError as error:
@@ -145,7 +145,7 @@ def write_row(step: Step, result: Result) -> bytes:
 
 
 def attempt(step: Step, work: Callable[[], Any]) -> Result:
-    """Do the work of a step, and measure how long it takes.
+    """The result of the work of a step, with its duration.
 
     A forked child of a component that returns here, too, ends: only the parent may go on.
     """
@@ -154,9 +154,9 @@ def attempt(step: Step, work: Callable[[], Any]) -> Result:
     value: Any
     try:
         value = work()
-    except KeyboardInterrupt:  # the user's; a worker makes a failure of it
+    except KeyboardInterrupt:  # from the user; a worker turns it into a failure
         raise
-    # Anything else that a component raises, SystemExit too, fails its own cells only.
+    # Any other exception of a component, even SystemExit, fails its own cells only.
     except BaseException as error:
         value = make_failure(step, error)
     finally:
@@ -166,12 +166,12 @@ def attempt(step: Step, work: Callable[[], Any]) -> Result:
 
 
 def make_failure(step: Step, error: BaseException) -> Failure:
-    """The failure that an error makes of a step; called while it is handled."""
+    """The failure of a step by an error; called while the error is handled."""
     message = " ".join(str(error).split())
     known = isinstance(error, (InputError, HiddenError, PluginError, StoppedError))
     words = [message] if known else [type(error).__name__, message]
     if isinstance(error, ValueError) and "read-only" in message:
-        words.append("what a component is given is shared with others; copy what is to be changed")
+        words.append("components share their inputs; copy an input before you change it")
     reason = ": ".join([str(step), *filter(None, words)])
     trace = shorten(traceback.format_exc())
     return Failure(shorten(reason), trace, isinstance(error, InputError))

@@ -1,6 +1,6 @@
 """Changes by which a step can spoil later steps in the same process.
 
-A watch looks at the public names of libraries that results rest on, and at settings of the process.
+A watch looks at public names of libraries that results depend on, and at settings of the process.
 It does not find a component that hides its changes.
 """
 
@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _OFFSET = object.__basicsize__ + ctypes.sizeof(ctypes.c_ssize_t)
-"""Where a dictionary has its version number: behind the object header and the number of entries."""
+"""Offset of a dictionary's version number: behind the object header and the number of entries."""
 _WORD = 8
 
 
@@ -60,25 +60,25 @@ KEPT = _is_kept()
 
 @cache
 def _view_memory() -> NDArray[np.uint64]:
-    """The words of this process's memory from address 8, of which only known ones may be read.
+    """The words of this process's memory from address 8; only known words may be read.
 
-    A thousand version numbers are read in two microseconds so, and one by one in forty.
+    Reading a thousand version numbers takes two microseconds this way, and forty one by one.
     """
     words = ctypes.c_uint64 * (2**47 // _WORD - 1)
     return np.ctypeslib.as_array(words.from_address(_WORD))  # from address 0, NumPy would copy
 
 
 class Versions:
-    """Tells which of some dictionaries have been written to."""
+    """Finds the dictionaries, of those watched, that have been written to."""
 
     def __init__(self) -> None:
         self._tables: list[dict[str, Any]] = []
         self._before = np.zeros(0, np.uint64)
         self._words = np.zeros(0, np.intp)
-        """Where the version numbers are in `_view_memory()`."""
+        """Positions of the version numbers in `_view_memory()`."""
 
     def add(self, *tables: dict[str, Any]) -> None:
-        """Watch more dictionaries, which live as long as this object."""
+        """Watch more dictionaries, which must live as long as this object."""
         self._tables += tables
         if KEPT and tables:
             words = np.array([(id(table) + _OFFSET) // _WORD - 1 for table in tables])
@@ -96,7 +96,7 @@ class Versions:
 
 
 def names_of(owner: Any) -> dict[str, Any]:
-    """The dictionary of a module or a class itself, not the proxy that Python shows of a class."""
+    """The dictionary of a module or a class itself, not the proxy that Python shows for a class."""
     names = owner if isinstance(owner, dict) else vars(owner)
     if isinstance(names, MappingProxyType):
         (names,) = gc.get_referents(names)
@@ -109,7 +109,7 @@ _WHOLE = ("fpbench", "sklearn")
 _WITH_CLASSES = ("fpbench", "fractions", "json", "pandas", "pathlib", "scipy", "sklearn")
 """Libraries whose classes are watched, too; of pandas, those of its top module."""
 _DEEPEST = {"numpy": 1, "pandas": 1, "scipy": 1}
-"""Most dots in the name of a watched module: deeper public modules are inner parts."""
+"""Greatest number of dots in the name of a watched module: deeper modules are inner parts."""
 _STANDARD = (
     "bisect", "builtins", "cloudpickle", "collections", "contextlib", "copy", "ctypes",
     "dataclasses", "decimal", "fractions", "functools", "gc", "hashlib", "heapq", "importlib",
@@ -120,7 +120,7 @@ _STANDARD = (
 _NOT_SHADOWS = frozenset({
     "__annotations__", "__abstractmethods__", "__doc__", "__module__", "__slotnames__", "_abc_impl",
 })  # fmt: skip
-"""What Python itself adds to classes."""
+"""Names that Python itself adds to classes."""
 _SIGNALS = (
     signal.SIGINT, signal.SIGTERM, signal.SIGFPE,
     *(getattr(signal, name) for name in ("SIGALRM", "SIGCHLD", "SIGPIPE", "SIGUSR1", "SIGXFSZ")
@@ -134,17 +134,17 @@ _DOING = (
 )  # fmt: skip
 """Beginnings of environment variables that have an effect as soon as they are set."""
 _IMPORTERS = ("pyomo",)
-"""Libraries that put an importer before all others when they are imported."""
+"""Libraries whose import puts an importer before all others."""
 _MOST_NAMED = 5
 _SPARE_FILES = 32
-"""Files that a step must be able to open: connections, and what it reads."""
+"""Number of files that a step must be able to open, connections included."""
 _EPS = 2.0**-52
 _SMALLEST = 2.0**-1022
 """The smallest float that is not subnormal."""
 _SUBNORMAL = 2.0**-1074
 _LIMITS = ("AS", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE", "NPROC", "STACK")
-"""Limits that can make a step fail; each costs a call of the system to read. The others are about
-core dumps, priorities, queues and signals, or Linux ignores them."""
+"""Limits that can make a step fail; reading each costs a system call. The others are about core
+dumps, priorities, queues and signals, or Linux ignores them."""
 _GONE = object()
 
 
@@ -171,13 +171,13 @@ class _Names(NamedTuple):
     live: dict[str, Any]
     before: dict[str, Any]
     bases: tuple[type, ...]
-    """What a class inherits from: a new name may hide one of theirs."""
+    """Base classes of a class: a new name may hide one of their names."""
 
 
 class Watch:
     """Finds what has changed in the process since the last look.
 
-    `strangers`: packages of plugins, whose functions do not belong into the libraries.
+    `strangers`: packages of plugins, whose functions do not belong in the libraries.
     """
 
     def __init__(self, strangers: frozenset[str] = frozenset()) -> None:
@@ -191,7 +191,7 @@ class Watch:
         self._settings = _read_settings()
 
     def look(self) -> ProcessChanges:
-        """What has changed since the last look."""
+        """The changes since the last look."""
         # First, because the settings are read by functions that may have been replaced.
         replaced = self.replaced()
         before, self._settings = self._settings, _read_settings()
@@ -218,7 +218,7 @@ class Watch:
         names.before.update(now)
 
     def _take_new(self) -> Collection[_Names]:
-        """Watch what has been imported, and return it."""
+        """Watch newly imported modules, and return their names."""
         self._modules = len(sys.modules)
         new: dict[int, _Names] = {}
         for label, owner, bases in _list_watched():
@@ -230,7 +230,7 @@ class Watch:
         return new.values()
 
     def _find_strangers(self, new: Collection[_Names]) -> Iterator[str]:
-        """The names whose functions and classes are a plugin's."""
+        """The names whose functions or classes are from a plugin."""
         for names in new:
             for name, value in names.before.items():
                 if isinstance(value, FunctionType | type) and _find_root(value) in self._strangers:
@@ -242,13 +242,13 @@ class Watch:
 
 
 def _find_root(value: Any) -> str:
-    """The package that a function or a class is of."""
+    """The package of a function or a class."""
     module = getattr(value, "__module__", None)
     return module.partition(".")[0] if isinstance(module, str) else ""
 
 
 def _is_harmless(name: str, old: Any, new: Any, label: str) -> bool:
-    """Whether a library itself may change a name so, as a cache or a note."""
+    """Whether a library itself may make such a change, as to a cache or a note."""
     if label == "sys.modules":
         return not _is_watched(name, name.partition(".")[0])
     if callable(old) or isinstance(old, ModuleType):
@@ -267,7 +267,7 @@ def _hides_name(name: str, value: Any, names: _Names) -> bool:
 
 
 def _list_watched() -> Iterator[tuple[str, Any, tuple[type, ...]]]:
-    """Names of modules, classes and tables; the objects; and what classes inherit from."""
+    """Names of modules, classes and tables; the objects; and base classes of classes."""
     seen: set[type] = set()
     for name, module in list(sys.modules.items()):
         root = name.partition(".")[0]
@@ -310,7 +310,7 @@ def _read_timers() -> list[bool]:
 
 
 def _read_signals() -> list[Any]:
-    """How signals are handled, and which are blocked; as numbers, for enums take longer."""
+    """The handlers of signals, and the blocked signals; as numbers, because enums take longer."""
     handlers: list[Any] = list(map(_signal.getsignal, _SIGNALS))
     if sys.platform != "win32":
         handlers.append(_signal.pthread_sigmask(signal.SIG_BLOCK, ()))
@@ -318,17 +318,17 @@ def _read_signals() -> list[Any]:
 
 
 def _read_float_modes() -> tuple[bool, ...]:
-    """Whether floats are rounded to the nearest, and subnormal ones are not taken for 0."""
+    """Whether floats are rounded to the nearest, and subnormal ones are not set to 0."""
     return 1 + 0.25 * _EPS == 1, 1 + 0.75 * _EPS > 1, _SMALLEST * 0.5 > 0, _SUBNORMAL * 2 > 0
 
 
 def _read_ufunc_state() -> tuple[Any, ...]:
-    """How numpy treats errors, and how many numbers it converts at once, by which it sums."""
+    """Numpy's treatment of errors, and its buffer size, on which its sums depend."""
     return np.geterr(), np.geterrcall(), np.getbufsize()
 
 
 def _lacks_files() -> bool:
-    """Whether hardly any more file can be opened."""
+    """Whether hardly any more files can be opened."""
     if sys.platform == "win32":
         return False
     import resource
@@ -397,12 +397,12 @@ def _read_context() -> tuple[Any, ...]:
 
 
 def _count_threads() -> int:
-    """Number of threads without a name of their own, which libraries give to theirs."""
+    """Number of threads with default names; libraries name their threads."""
     return sum(thread.name.startswith("Thread-") for thread in threading.enumerate())
 
 
 def _read_environment() -> dict[Any, Any]:
-    """The environment as Python stores it, which is faster than to decode it."""
+    """The environment as Python stores it, which is faster than decoding it."""
     return dict(vars(os.environ)["_data"])
 
 
@@ -443,14 +443,14 @@ def _read_settings() -> dict[str, Any]:
 
 
 def _is_like_environment(before: Mapping[Any, Any], now: Mapping[Any, Any]) -> bool:
-    """Whether nothing was changed or removed, and no new variable is known to have an effect."""
+    """Whether no variable was changed or removed, and no new one is known to have an effect."""
     if any(now.get(name, _GONE) != value for name, value in before.items()):
         return False
     return not any(os.fsdecode(name).startswith(_DOING) for name in now.keys() - before.keys())
 
 
 def _is_like_options(before: list[Any], now: list[Any]) -> bool:
-    """Whether no option was changed; libraries loaded since bring theirs."""
+    """Whether no option was changed; newly loaded libraries bring new options."""
     return all(options in now for options in before)
 
 

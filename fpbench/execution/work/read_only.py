@@ -18,8 +18,8 @@ _LOCKED: WeakValueDictionary[int, pd.DataFrame] = WeakValueDictionary()
 def make_read_only(value: Any) -> None:
     """Make all arrays of a result read-only: in samples, records, containers.
 
-    What is not fpbench's own is left as it is: the models of other libraries may keep what they
-    compute. A `Sample` hands out copies of its features, which share memory until written to.
+    Objects of other libraries stay as they are: their models may store computed values. A `Sample`
+    returns copies of its features, which share memory until written to.
     """
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
@@ -43,7 +43,7 @@ def make_read_only(value: Any) -> None:
 def _lock_column(column: pd.Series) -> None:
     """Make the memory of a column read-only, which `column.array` would show writable.
 
-    A copy of the frame still copies the column when it is written to.
+    A copy of the frame still copies the column at the first write.
     """
     memory = getattr(column.array, "_ndarray", None)
     while isinstance(memory, np.ndarray):

@@ -1,4 +1,4 @@
-"""A row, put together: what fpbench measured, and beside it what components say, never instead."""
+"""A row: fpbench's own measures, and components' reports beside them, never instead."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _EPSILON = "epsilon"
 _BESIDE_EPSILON = ("delta", "neighbours", "rho")
 _LONGEST_QUOTE = 60
 _LONGEST_READ = 200
-"""Letters of a name that are compared; a longer one cannot be stored."""
+"""Number of letters of a name that are compared; a longer name cannot be stored."""
 
 
 class ComponentWords(NamedTuple):
-    """What a component says of its own work: its notes, or its measures."""
+    """A component's report on its own work: its notes, or its measures."""
 
     kind: str
     name: str
-    """Of the component; empty if unknown."""
+    """The name of the component; empty if unknown."""
     values: Any
-    """A dictionary, if the component is as it should be."""
+    """A dictionary, if the component keeps its contract."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name!r}" if self.name else self.kind
@@ -41,13 +41,13 @@ class ComponentWords(NamedTuple):
 def make_row(
     measured: Mapping[str, object], words: Iterable[ComponentWords], guarantee: Guarantee | None
 ) -> MeasureValues:
-    """A row of what fpbench measured and what components say.
+    """A row of fpbench's measures and components' reports.
 
-    `measured`: what fpbench measured. `words`: what each component says, in the order of the row.
-    `guarantee`: of the model that the row is about.
+    `measured`: fpbench's measures. `words`: each component's report, in the order of the row.
+    `guarantee`: the guarantee of the row's model.
 
     Raises PluginError if a component gives a name that is fpbench's, or looks like one, or that
-    another one gave with another value; or the epsilon of a guarantee that is not the model's.
+    another component gave with another value; or an epsilon that is not of the model's guarantee.
     """
     row: dict[str, Any] = dict(measured)
     assert row.keys() <= MEASURED, f"measures that no table names: {row.keys() - MEASURED}"
@@ -73,7 +73,7 @@ def make_row(
 
 
 def _check_name(part: ComponentWords, name: Any) -> str:
-    """How a name reads; refuse one of fpbench's own."""
+    """The name in its readable form; refuse one of fpbench's own."""
     if not isinstance(name, str):
         raise PluginError(f"{part}: the name of a measure must be a text, not {_quote_name(name)}")
     read = fold_name(name[:_LONGEST_READ])
@@ -91,8 +91,8 @@ def _check_name(part: ComponentWords, name: Any) -> str:
 def _check_promises(part: ComponentWords, guarantee: Guarantee | None) -> None:
     """Refuse the epsilon of a guarantee that is not the model's.
 
-    A measure whose name ends in epsilon reads as the model's. An auditor may measure an epsilon, so
-    its measures are not checked.
+    Readers take a measure whose name ends in epsilon for the model's. An auditor may measure an
+    epsilon, so its measures are not checked.
     """
     if part.kind == "auditor":
         return

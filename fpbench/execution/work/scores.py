@@ -1,4 +1,4 @@
-"""The measures of a cell, from what its steps gave."""
+"""The measures of a cell, from the results of its steps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def measure_attack(
 ) -> AttackMeasures:
     """Measures of a guess and its correction, in the words of `OWN` (`components/own_measures.py`).
 
-    Whatever rests on a correction is None where there is none.
+    Measures of a correction are None if there is none.
     """
     truth, trained_for = split.target.sensitive, predictions.asked
     initial = _compute_accuracy(guess.values, truth)
@@ -67,10 +67,10 @@ def measure_attack(
 
 
 def measure_claim(claim: Claim | None, people: Sample, predictions: Codes) -> ClaimMeasures:
-    """What is claimed of the target people, what that guarantees them, and whether it is true.
+    """The claim about the target people, its guarantee to them, and whether it is true.
 
-    `claim_holds` is 1 if the claim about rates is true of them, 0 if not: an estimated or noisy one
-    may not be. What is not claimed is None; only a private claim has an epsilon.
+    `claim_holds` is 1 if the claim about rates is true of them, 0 if not: an estimated or noisy
+    claim may be false. Values that are not claimed are None; only a private claim has an epsilon.
     """
     constraint = claim.constraint if claim else None
     measures: ClaimMeasures = {
@@ -98,11 +98,11 @@ def measure_claim(claim: Claim | None, people: Sample, predictions: Codes) -> Cl
 
 
 def measure_model(split: Split, predictions: Predictions, claim: Claim | None) -> ModelMeasures:
-    """Accuracy and unfairness of the target model, and what it guarantees its training people.
+    """Accuracy and unfairness of the target model, and its guarantee to its training people.
 
-    Unfairness is that of the claim's metric and form; without a claim, of what the learner was
-    trained for; otherwise statistical parity, compared with the overall rate. `model_epsilon` is
-    None if the model has no guarantee; this is the only place where one gets into a row.
+    Unfairness has the claim's metric and form; without a claim, those that the learner was trained
+    for; otherwise it is statistical parity, compared with the overall rate. `model_epsilon` is None
+    if the model has no guarantee; only this function puts one into a row.
     """
     claimed = claim.constraint if claim else None
     constraint = claimed or predictions.asked or RateConstraint()
@@ -124,7 +124,7 @@ def measure_model(split: Split, predictions: Predictions, claim: Claim | None) -
 
 
 def measure_release(release: Release, people: Sample, predictions: Codes) -> ReleaseMeasures:
-    """How far off a private audit is, from the truth that it never saw, in the words of `OWN`.
+    """The errors of a private audit against the truth that it never saw, in the words of `OWN`.
 
     Over R estimates: `error` is the AASPE of van der Steen et al. (2023), `error_deviation` is over
     R (n - 1), and `random_guess_error` is (s^2 + (1 - s)^2) / 2 at the true ratio s. Intervals
@@ -162,7 +162,7 @@ def measure_release(release: Release, people: Sample, predictions: Codes) -> Rel
 
 
 def _floor_to_tenths(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rounded down to tenths; what is 0.3 but for a rounding error is 0.3."""
+    """Values rounded down to tenths; 0.3 with a rounding error counts as 0.3."""
     return np.asarray(np.floor(values * 10 + 1e-9) / 10)
 
 

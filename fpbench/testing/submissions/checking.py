@@ -318,7 +318,7 @@ class _Inspector:
             names = _name_few([ascii(name) for name in again.misplaced])
             return (
                 CheckOutcome.FAILED,
-                f"rows name what fpbench measures elsewhere, or never: {names}",
+                f"rows have measures that fpbench never gives to them: {names}",
             )
         wrong = [_describe_wrong(each.cell, each.problem, [c.name for c in each.changes])
                  for each in again.checked if each.wrong]  # fmt: skip
