@@ -1,9 +1,8 @@
 """Boards of several runs: the strongest attack, the best defence, the safest report.
 
-Runs are of different matrices, and their labels are whatever their authors chose. So components are
-named here by what they are and the parameters that the matrix sets, and only what had the same task
-stands on one board: a report is no safer, and a model no better a defence, for having met weaker
-attacks.
+Runs are of different matrices, and their authors chose the labels freely. So components are named
+here by their own names and the parameters that the matrix sets, and only entries with the same task
+share a board: weaker attacks do not make a report safer, or a model a better defence.
 """
 
 from __future__ import annotations
@@ -35,22 +34,22 @@ from fpbench.results.statistics.intervals import Interval
 from fpbench.store.results import Results
 
 _LONGEST = 300
-"""Letters of a component's name with its parameters."""
+"""Greatest length of a component's name with its parameters."""
 _EACH_SIDE = 0.025
 _WORD = re.compile(r"(?!(?:true|false|null|NaN|Infinity)$)[A-Za-z_][\w.:/-]*")
-"""A text that is not mistaken for a number, or for a value and another parameter."""
+"""A text that cannot be mistaken for a number, or for a value and another parameter."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a board across runs ranks."""
+    """The task that a board across runs ranks."""
 
     name: str
     title: str
     rule: str
-    """What it ranks by, in a sentence."""
+    """The rule of its ranks, in a sentence."""
     verdict: str
-    """What is said of the best: `{name}` and `{value}` are filled in."""
+    """The sentence on the best entry, with `{name}` and `{value}` to fill in."""
     kinds: tuple[str, ...]
     """The kinds whose components are ranked."""
     measure: str
@@ -62,7 +61,7 @@ class Task:
     beside: str = ""
     """The measure that makes a front with the one it ranks by; empty if there is no front."""
     beside_least: bool = False
-    """Whether less of that is better."""
+    """Whether less of that measure is better."""
 
 
 TASKS = (
@@ -78,9 +77,9 @@ TASKS = (
     Task(
         "defences", "Best defence",
         "Models that met the same attacks are ranked by the advantage of the strongest of these: "
-        "the share of people whose group it names right, less that of naming the largest group; "
-        "the least first. A model that predicts nothing gives nothing away, so that its accuracy "
-        "stands beside it: on the front are those that no other beats in both.",
+        "the share of people whose group it names right, minus that of naming the largest group; "
+        "the least first. A model that predicts nothing gives nothing away, so its accuracy is "
+        "shown beside: models on the front are beaten by no other in both.",
         "{name} gives away least: {value} points above naming the largest group",
         ("learner",), "advantage", True,
         ("test_accuracy", "test_unfairness", "strongest_accuracy", "advantage"),
@@ -90,8 +89,8 @@ TASKS = (
         "reports", "Safest report",
         "Fairness reports about the same model that met the same attacks are ranked by their leak, "
         "the rise of the share of people whose group is named right; the least first. A report "
-        "that says nothing leaks nothing, so that the error of its rates stands beside it: on the "
-        "front are those that no other beats in both.",
+        "that says nothing leaks nothing, so the error of its rates is shown beside: reports on "
+        "the front are beaten by no other in both.",
         "{name} leaks least: {value} points",
         ("disclosure",), "leak", True,
         ("without_accuracy", "with_accuracy", "leak", "people_proven", "rate_error"),
@@ -106,7 +105,7 @@ class BoardEntry:
     """A line of a run on a board across runs."""
 
     components: Mapping[str, str]
-    """By kind: its name and the parameters that the matrix sets."""
+    """By kind: the component's name and the parameters that the matrix sets."""
     uses: tuple[tuple[str, str], ...]
     """Kind and name of every component that it is about."""
     measures: Mapping[str, Interval]
@@ -117,7 +116,7 @@ class BoardEntry:
     verified: bool = False
     """Whether its run could be recomputed."""
     rank: int | None = None
-    """None if it is not verified, or of one seed."""
+    """None if the entry is not verified, or has one seed."""
     on_front: bool = False
 
 
@@ -127,7 +126,7 @@ class Section:
 
     task: Task
     shared: tuple[tuple[str, str], ...]
-    """What its entries share: words and values, such as `data set` and its name."""
+    """Properties that its entries share: words and values, such as `data set` and its name."""
     entries: tuple[BoardEntry, ...]
     """The ranked first; then those of one seed; those that are not verified come last."""
 
@@ -138,11 +137,11 @@ class Section:
 
 
 Place: TypeAlias = tuple[int, tuple[tuple[str, str], ...]]
-"""Which board an entry stands on: the number of its task in `TASKS`, and what the board shares."""
+"""The board of an entry: the number of its task in `TASKS`, and what the board's entries share."""
 
 
 def list_entries(results: Results, matrix: str | None) -> list[tuple[Place, BoardEntry]]:
-    """What the boards across runs have of one run; `rank_across` says whose it is, and its rank.
+    """The entries of one run on the boards across runs; `rank_across` adds the run and the ranks.
 
     `matrix`: as `Store.matrix` gives it.
 
@@ -162,10 +161,10 @@ def rank_across(runs: Sequence[tuple[Iterable[tuple[Place, BoardEntry]], bool]])
 
     `runs`: `list_entries` of each, and whether it could be recomputed.
 
-    An entry's rank is one more than the number of verified entries of its board that are better for
-    certain: whose 95 % interval (Student's t over seeds) lies beyond its own. So entries that the
-    seeds do not tell apart may share a rank. Entries of different runs have different seeds, so
-    that nothing is paired, as it is within a run.
+    An entry's rank is one more than the number of verified entries of its board that are certainly
+    better: whose 95 % interval (Student's t over seeds) lies beyond its own. So entries that do not
+    differ significantly may share a rank. Entries of different runs have different seeds, so
+    nothing is paired, unlike within a run.
     """
     boards: dict[Place, list[BoardEntry]] = {}
     for number, (entries, verified) in enumerate(runs):
@@ -184,7 +183,7 @@ def write_value(measure: str, value: float) -> str:
 
 
 def write_interval(measure: str, value: Interval) -> str:
-    """The 95 % interval that ranks rest on; a dash for one seed."""
+    """The 95 % interval behind the ranks; a dash for one seed."""
     ends = _compute_ends(value)
     if ends is None:
         return "-"
@@ -194,7 +193,7 @@ def write_interval(measure: str, value: Interval) -> str:
 
 
 class _Names:
-    """Components of a run by what they are, not by what their author calls them."""
+    """Components of a run by their own names, not by their author's labels."""
 
     def __init__(self, matrix: str | None) -> None:
         self._components = read_components(matrix)
@@ -202,19 +201,19 @@ class _Names:
         self.name = cache(self._write_name)
 
     def _write_name(self, kind: str, label: str) -> str:
-        """Its name with parameters; the label if the matrix does not tell."""
+        """The component's name with parameters; the label if the matrix is not known."""
         component = self._components[kind].get(label)
         text = label if component is None else _describe(component)
         if kind == "dataset" and self._split:
             text = f"{text}, {self._split}"
         if len(text) <= _LONGEST:
             return text
-        # What differs only further on is something else, and has a board of its own.
+        # Texts that differ only in the omitted part are different, and have separate boards.
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         return f"{text[:_LONGEST]}... (sha256 {digest[:16]})"
 
     def use(self, kind: str, label: str) -> str:
-        """Its name alone."""
+        """The component's name alone."""
         component = self._components[kind].get(label)
         return label if component is None else component.use
 
@@ -234,7 +233,7 @@ def _write(value: Any) -> str:
 
 
 def _describe_split(matrix: str | None) -> str:
-    """The shares of people that differ from the usual ones."""
+    """The shares of people that differ from the defaults."""
     try:
         shares = json.loads(matrix or "")[0]
         check_depth(shares, "matrix")
@@ -257,7 +256,7 @@ def _list_entries(
             shared = [(_WORDS[k], names.name(k, labels[k])) for k in task.within if labels[k]]
             met = attacks.describe_met(task, labels)
             shared += [("attacks", met)] * bool(met)
-            # What a solver left open says nothing of what is given away, whoever else was measured.
+            # A correction that a solver left unproven says nothing about what is given away.
             proven = line.measures.get("proven")
             shared += [("note", UNPROVEN)] * (proven is not None and proven.mean < 1)
             components = {k: names.name(k, labels[k]) for k in task.kinds if labels[k]}
@@ -269,7 +268,7 @@ def _list_entries(
 
 _WORDS = {"dataset": "data set", "learner": "model", "disclosure": "disclosure"}
 _TOLD = ("disclosure", "adversary", "corrector")
-"""What an attack on a model is told by."""
+"""The kinds that identify an attack on a model."""
 
 
 def _take_measures(task: Task, line: Line) -> dict[str, Interval]:
@@ -288,7 +287,7 @@ def _make_boards(task: Task, results: Results) -> list[Leaderboard]:
 
 
 class _Attacks:
-    """Which attacks were made on what, in words."""
+    """The attacks on each target, in words."""
 
     def __init__(self, results: Results, names: _Names) -> None:
         done, _ = results.finished()
@@ -305,13 +304,13 @@ class _Attacks:
             words.pop("disclosure", None)
             on_report.setdefault(report, set()).add(", ".join(words.values()))
         self._on_report = {report: _join(made) for report, made in on_report.items()}
-        # Of a run, only attacks that were made on all learners count.
+        # Only attacks that the run made on all learners count.
         self._on_all = {
             name: _join(set.intersection(*made.values())) for name, made in on_model.items()
         }
 
     def describe_met(self, task: Task, labels: Mapping[str, str]) -> str:
-        """The attacks that decide where a line stands; empty where it is an attack itself."""
+        """The attacks that decide the place of a line; empty if the line itself is an attack."""
         if task.name == "reports":
             return self._on_report.get(tuple(labels[kind] for kind in _WORDS), "")
         return self._on_all.get(labels["dataset"], "") if task.name == "defences" else ""
@@ -322,7 +321,7 @@ def _join(texts: Iterable[str]) -> str:
 
 
 def _rank_entries(task: Task, entries: Sequence[BoardEntry]) -> tuple[BoardEntry, ...]:
-    sign = 1 if task.least_first else -1  # with which less is better
+    sign = 1 if task.least_first else -1  # makes less better
     ends: dict[int, list[float]] = {}
     for i, entry in enumerate(entries):
         if entry.verified and (both := _compute_ends(entry.measures[task.measure])):
@@ -370,7 +369,7 @@ def _find_front(task: Task, entries: Sequence[BoardEntry]) -> set[int]:
     for i, entry in enumerate(entries):
         beside = entry.measures.get(task.beside)
         if entry.verified and beside is not None:
-            # Who gives away less than nothing is no better than who gives away nothing.
+            # A negative value is no better than 0.
             cost = max(entry.measures[task.measure].mean, 0.0)
             costs[i] = cost, beside.mean if task.beside_least else -beside.mean
     return {i for i, on_front in zip(costs, find_front([*costs.values()]), strict=True) if on_front}

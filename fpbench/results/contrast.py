@@ -1,4 +1,4 @@
-"""Two runs side by side: what moved, and whether their seeds tell it."""
+"""Two runs side by side: what moved, and whether the changes are significant."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Move:
     """A combination that both runs have."""
 
     labels: Mapping[str, str]
-    """Those of the second run."""
+    """Its labels in the second run."""
     old: Interval | None
-    """The mean of the first run over the seeds that both have, or of all if they share none; None
+    """The mean of the first run over the seeds that both have, or over all if they share none; None
     without a value."""
     new: Interval | None
     difference: Interval | None
-    """Of the seeds that both have, the second run less the first."""
+    """The second run minus the first, over the seeds that both have."""
     p: float | None
     """p-value of the paired comparison, for all of them together."""
     why_not: str
@@ -48,7 +48,7 @@ class Move:
 
     @property
     def word(self) -> str:
-        """What became of it."""
+        """The outcome in a word."""
         if self.why_not:
             return self.why_not
         if self.p is None or self.difference is None:
@@ -67,9 +67,9 @@ class Contrast:
     measure: Measure
     kinds: tuple[str, ...]
     swaps: Mapping[str, tuple[str, str]]
-    """By kind the label of the first run that one of the second stands for."""
+    """By kind: the label of the first run, and the label of the second that replaces it."""
     moves: tuple[Move, ...]
-    """What moved most, as far as it is told, comes first."""
+    """The combinations of both runs; the largest significant moves come first."""
     only_old: int
     """Combinations that only the first run has."""
     only_new: int
@@ -85,19 +85,19 @@ class _Side:
 
     @classmethod
     def of(cls, tally: Tallies, audits: bool) -> _Side:
-        """Those of a run."""
+        """The side of a run."""
         mine = [i for i in range(len(tally)) if bool(tally.labels(i)["auditor"]) is audits]
         return cls(tally, mine)
 
     def measured(self) -> set[str]:
-        """Names of the measures that some of them have."""
+        """Names of the measures that some lines have."""
         return self.tally.names(self.lines)
 
 
 def read_pairs(texts: Iterable[str]) -> dict[str, str]:
-    """Labels of the first run and those of the second that stand for them, from OLD=NEW.
+    """Labels of the first run and those of the second that replace them, from OLD=NEW.
 
-    Labels may hold signs of equality, mostly as often as each other: the middle one parts them.
+    Labels may hold signs of equality, mostly the same number each: the middle sign separates them.
 
     Raises InputError if there is no sign of equality.
     """
@@ -115,18 +115,18 @@ def read_pairs(texts: Iterable[str]) -> dict[str, str]:
 def compare(
     old: Results, new: Results, measure: str, pairs: Mapping[str, str] | None = None
 ) -> list[Contrast]:
-    """What became of the attacks, and of the audits, of a run in another: as far as both have any.
+    """The changes of the attacks, and of the audits, from one run to another, if both have any.
 
-    `measure`: what to compare; of audits, if it is one of attacks, what they are ranked by.
-    `pairs`: labels of the first run, and those of the second that stand for them.
+    `measure`: what to compare; if it is a measure of attacks, audits are compared by the measure
+    that ranks them. `pairs`: labels of the first run, and those of the second that replace them.
 
     Raises InputError if they have no combination in common, or neither has the measure.
 
-    A kind of which each run has one label, and not the same, is what the comparison is about: one
-    stands for the other. Seeds are paired as they are numbered: the same seed gives the same split
-    of the same data. Wilcoxon's signed-rank test, corrected for all combinations (Holm): it tests
-    whether seeds are as likely to rise by any amount as to fall by it. `more` and `less` are said
-    only where it says no, and the mean has moved in the direction of the ranks.
+    A kind for which each run has one label, but not the same, is what the comparison is about: one
+    label replaces the other. Seeds are paired by number: the same seed gives the same split of the
+    same data. Wilcoxon's signed-rank test, corrected for all combinations (Holm), tests whether
+    seeds are as likely to rise by any amount as to fall by it. The outcome is `more` or `less` only
+    if the test rejects this, and the mean has moved in the direction of the ranks.
     """
     contrasts, measured = [], set()
     first, second, pairs = Tallies(old), Tallies(new), pairs or {}
@@ -206,7 +206,7 @@ def _make_contrast(
 def _find_swaps(
     ours: _Side, theirs: _Side, kinds: Sequence[str], pairs: Mapping[str, str]
 ) -> dict[str, tuple[str, str]]:
-    """Kinds of which each run has one label, and not the same."""
+    """Kinds for which each run has one label, but not the same."""
     swaps = {}
     for kind in kinds:
         here = {pairs.get(label := ours.tally.labels(i)[kind], label) for i in ours.lines}
@@ -236,7 +236,7 @@ def _pair_seeds(
 def _list_incomparable(
     first: Tallies, second: Tallies, one: NDArray[np.intp], other: NDArray[np.intp]
 ) -> list[str]:
-    """What lines promise differently, or prove, which makes their numbers differ in meaning."""
+    """Promises and proofs in which the lines differ, so that their numbers differ in meaning."""
     ours, theirs = describe_aspects(first), describe_aspects(second)
     silent = [""] * max(len(first), len(second))
     reasons = []
@@ -253,7 +253,7 @@ def _list_incomparable(
 
 
 def _average_shared(values: _Floats, others: _Floats, by: str) -> Interval | None:
-    """Of the seeds at which both sides have a value; None without one."""
+    """The mean over the seeds at which both sides have a value; None without such a seed."""
     known = values[~np.isnan(values) & ~np.isnan(others)]
     return estimate_interval(known, by) if len(known) else None
 

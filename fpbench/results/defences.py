@@ -1,4 +1,4 @@
-"""Learners as defences: what the strongest attack on them reaches, and all attacks on average."""
+"""Learners as defences: accuracies of the strongest attack on each, and of all on average."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from fpbench.results.rows.selection import (
 from fpbench.store.results import Results, Rows
 
 STRONGEST = "strongest attack"
-"""The column that says which attack it is."""
+"""The column that names the strongest attack."""
 
 OF_MODELS = ("test_accuracy", "train_accuracy", "test_unfairness", "train_unfairness")
 """Measures of the learner's model, which are the same in all attacks on it."""
@@ -48,7 +48,7 @@ class _Strongest:
     words: str
     line: int
     corrects: bool
-    """Whether its correction counts, or its guess does."""
+    """Whether its correction counts, instead of its guess."""
     unproven: bool
     """Whether a solver left its correction unproven at some seed."""
 
@@ -68,21 +68,21 @@ class Defended:
 def rank_defences(
     results: Results, rank_by: str = "advantage", title: str = ""
 ) -> list[Leaderboard]:
-    """Learners ranked by what they give away, those that give away least first.
+    """Learners ranked by what they give away, the least first.
 
     `rank_by`: `advantage`, `mean_advantage` or another measure of a defence.
 
-    One leaderboard is of all data sets, if there are several; without attacks there is none.
+    If there are several data sets, one leaderboard is of all; without attacks there is none.
 
     Raises InputError if a defence has no such measure.
 
-    The strongest attack on a learner is that with the greatest mean accuracy over all seeds, be it
-    that of its guess or of its correction: the best of each seed would owe its place to noise. As
-    it is chosen among several, its mean is still a little above what a new seed would give.
-    `advantage` is its accuracy less that of calling everyone a member of the largest group. Only
-    attacks that were made on all learners of a data set count, so that none is worse off for having
-    been attacked more. An advantage means the same whatever was promised, so that learners with
-    different guarantees are ranked together; the guarantee stands beside.
+    The strongest attack on a learner has the greatest mean accuracy over all seeds, of its guess or
+    its correction: the best at each seed would owe its place to noise. As it is chosen among
+    several, its mean is still a little above what a new seed would give. `advantage` is its
+    accuracy minus that of calling everyone a member of the largest group. Only attacks that were
+    made on all learners of a data set count, so that more attacks on a learner are no disadvantage.
+    An advantage means the same for every guarantee, so learners with different guarantees are
+    ranked together, with the guarantee shown beside.
     """
     learners = tally_defences(results)
     if not len(learners.results):
@@ -108,7 +108,7 @@ def rank_defences(
 
 
 def tally_defences(results: Results) -> Defended:
-    """Learners by what the strongest attack on each reaches at each seed."""
+    """Learners with the accuracy of the strongest attack on each at each seed."""
     attacks = take_rows(results, match_kind(results, "adversary"))
     guarantees = _read_guarantees(results)
     done, failed = attacks.finished()
@@ -176,7 +176,7 @@ def _find_strongest(tally: Tallies, lines: Sequence[int]) -> _Strongest | None:
     several = len({tally.labels(line)["disclosure"] for line in range(len(tally))}) > 1
     for line in lines:
         for means, corrects in ((guessed, False), (corrected, True)):
-            if means is not None and means[line] > best:  # false of NaN
+            if means is not None and means[line] > best:  # false for NaN
                 labels = tally.labels(line)
                 who = labels["adversary"] + (f" + {labels['corrector']}" if corrects else " alone")
                 words = f"{who}, {labels['disclosure']}" if several else who
@@ -188,7 +188,7 @@ def _find_strongest(tally: Tallies, lines: Sequence[int]) -> _Strongest | None:
 def _compute_measures(
     tally: Tallies, lines: Sequence[int], strongest: _Strongest, epsilons: Mapping[int, float]
 ) -> _Floats:
-    """(measures, seeds) of a learner; NaN where its strongest attack reached nothing."""
+    """(measures, seeds) of a learner; NaN where its strongest attack has no value."""
     columns = {name: tally.by_seed(name) for name in ("initial_accuracy", "corrected_accuracy",
                "majority_accuracy", "gain", "best_initial_accuracy", *OF_MODELS)}  # fmt: skip
     guess, corrected = columns["initial_accuracy"], columns["corrected_accuracy"]
@@ -209,13 +209,13 @@ def _compute_measures(
 
 
 def _read_guarantees(results: Results) -> dict[_Learner, tuple[str, dict[int, float]]]:
-    """What rows say that each learner guarantees, and its epsilon by seed.
+    """The guarantee of each learner according to its rows, and its epsilon by seed.
 
-    The least that any of its rows says: without a guarantee at one seed, it has none.
+    The weakest guarantee of its rows counts: without a guarantee at one seed, it has none.
     """
     done, _ = results.finished()
     recorded, epsilon = results.has("model_epsilon"), results.numbers("model_epsilon")
-    promised = (epsilon > 0) & (epsilon < np.inf)  # false of NaN
+    promised = (epsilon > 0) & (epsilon < np.inf)  # false for NaN
     numbers: dict[_Learner, int] = {}
     learners = zip(*map(results.labels_of, ("dataset", "learner")), strict=True)
     mine = [numbers.setdefault(learner, len(numbers)) for learner in learners]
@@ -241,7 +241,7 @@ def _read_guarantees(results: Results) -> dict[_Learner, tuple[str, dict[int, fl
 
 
 def _describe_epsilons(results: Results) -> dict[int, str]:
-    """What the epsilon of each row is of: neighbours and delta."""
+    """The neighbours and delta of the epsilon of each row, in words."""
     rows, words = results.texts("model_neighbours")
     delta = results.numbers("model_delta")
     return {
@@ -251,7 +251,7 @@ def _describe_epsilons(results: Results) -> dict[int, str]:
 
 
 def _add_labels(ranked: Leaderboard, labels: Mapping[_Learner, Mapping[str, str]]) -> Leaderboard:
-    """A leaderboard whose lines say what the strongest attack is, and the guarantee."""
+    """A leaderboard whose lines name the strongest attack and the guarantee."""
     silent = {STRONGEST: "", GUARANTEE: NO_GUARANTEE}
     columns = [
         name for name, nothing in silent.items()

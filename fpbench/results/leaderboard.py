@@ -1,4 +1,4 @@
-"""A leaderboard: its lines, and the table that shows as many of its columns as fit."""
+"""A leaderboard: its lines, and a table of as many of its columns as fit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fpbench.results.waterfall import Waterfall
 
 LEAK_RANKING = "with_accuracy"
-"""The measure by which attacks are ranked where nothing else is asked for."""
+"""The measure by which attacks are ranked by default."""
 LEAK_COLUMNS = (
     "majority_accuracy", "without_model_accuracy", "without_accuracy", "with_accuracy", "leak",
     "limit",
@@ -34,43 +34,43 @@ ATTACK_COLUMNS = ("initial_accuracy", "corrected_accuracy", "gain")
 TELLING_COLUMNS = (
     "claim_holds", "proven", "gain_over_best", "repair", "reconsidered_accuracy", "correct_seconds"
 )  # fmt: skip
-"""Those that it shows where they tell something: where not every line has the same."""
+"""Measures that it shows only if they differ between lines."""
 AUDIT_COLUMNS = (
     "epsilon", "true_ratio", "estimated_ratio", "error", "coverage", "model_epsilon"
 )  # fmt: skip
-"""Those of a leaderboard of audits."""
+"""Measures of a leaderboard of audits."""
 DEFENCE_COLUMNS = (
     "test_accuracy", "test_unfairness", "epsilon", "gain_over_best", "strongest_accuracy",
     "mean_advantage", "advantage",
 )  # fmt: skip
-"""Those of a leaderboard of defences."""
+"""Measures of a leaderboard of defences."""
 REPORT_COLUMNS = (
     "without_accuracy", "with_accuracy", "leak", "limit", "people_proven", "proven_unsure",
     "rate_error", "cells_published", "disparities_visible",
 )  # fmt: skip
-"""Those of a leaderboard of fairness reports."""
+"""Measures of a leaderboard of fairness reports."""
 _KEPT_OF_REPORTS = ("leak", "people_proven", "rate_error")
-"""What such a leaderboard shows however narrow a terminal is."""
+"""Measures that such a leaderboard shows even on a narrow terminal."""
 _SPARE = (
     "correct_seconds", "reconsidered_accuracy", "claim_holds", "proven", "repair",
     "initial_accuracy",
     "corrected_accuracy", "epsilon", "coverage", "true_ratio", "model_epsilon",
     "strongest_accuracy", "test_unfairness", "test_accuracy", "mean_advantage",
 )  # fmt: skip
-"""What a leaderboard does without on a narrow terminal, in this order, once it does without all
-that components declare, the last declared first."""
+"""Measures that a leaderboard leaves out on a narrow terminal, in this order, after all that
+components declare, the last declared first."""
 _UNDECLARED = 7
-"""Measures that an audit shows if nothing is known of any of them."""
+"""Number of measures that an audit shows if it declares none."""
 _ROUNDING = 1e-9
-"""By how much the means of what is the same may differ."""
+"""Greatest difference of means of equal values."""
 _INTERVAL = "95 %"
-"""Heading of the interval of what is ranked by."""
+"""Heading of the interval of the measure that ranks."""
 _INTERVAL_OF_LEAK = "95 % of leak"
 """Heading of the interval of the leak."""
 _TOLD = ("majority_accuracy", "without_accuracy", "with_accuracy", "leak", "limit")
 """Measures that a line prints, if it has any of them."""
 _P_VALUE = "p"
-"""Heading of how sure it is that a line differs from the one above."""
+"""Heading of p-values for the difference of a line from the line above."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ class Line(InWords):
     """One combination of components, over all seeds."""
 
     rank: int | None
-    """1 is best, and shared by neighbours that are not told apart; None without a value to rank
-    by."""
+    """1 is best; neighbours without a significant difference share a rank; None without a value to
+    rank by."""
     labels: Mapping[str, str]
     measures: Mapping[str, Interval]
     done: int
@@ -87,13 +87,13 @@ class Line(InWords):
     reasons: tuple[str, ...]
     """Why cells failed."""
     warnings: tuple[str, ...] = ()
-    """What rows say in measures that are named ..._warning."""
+    """The texts of measures that are named ..._warning."""
     p_above: float | None = None
     """p-value of the paired comparison with the line above, for all such comparisons of the
     leaderboard; None where there is none."""
 
     def __str__(self) -> str:
-        """Its place, components and main measures."""
+        """The line's place, components and main measures."""
         labels = ", ".join(f"{kind} {label}" for kind, label in self.labels.items() if label)
         told = [name for name in _TOLD if name in self.measures] or [*self.measures][:5]
         means = ", ".join(f"{name} {format_number(self.measures[name].mean)}" for name in told)
@@ -113,22 +113,22 @@ class Leaderboard:
     """The kinds whose components differ or matter: the columns of labels."""
     lines: tuple[Line, ...]
     scope: str = ""
-    """What it is about, where there are several data sets: one of them, or all."""
+    """The data set, or all, if there are several."""
     apart: tuple[str, ...] = ()
-    """What its lines have in common and those of other leaderboards of the run have not."""
+    """What its lines have in common, unlike lines of other leaderboards of the run."""
     notes: tuple[str, ...] = ()
-    """What to know of its ranks."""
+    """Notes on its ranks."""
     view: str = "combinations"
     glossary: Glossary = field(default=GLOSSARY, repr=False)
-    """What measures are called and mean."""
+    """Headings and meanings of measures."""
     settings: LabelsByKind = field(default_factory=dict, repr=False)
     """The swept parameters that labels name."""
     within: tuple[str, ...] = ()
     """The kinds whose labels make a group of lines: ranks begin at 1 in each."""
     reference: Line | None = None
-    """Naming the largest group, which is no attack: it is only there to compare with."""
+    """Naming the largest group, which is not an attack, but a line to compare with."""
     sentences: tuple[str, ...] = ()
-    """What it says, in plain English: at most three."""
+    """Its findings in plain English: at most three sentences."""
     waterfall: Waterfall | None = field(default=None, repr=False)
     """What gives the groups away, step by step."""
 
@@ -148,7 +148,7 @@ class Leaderboard:
         return tuple(dict.fromkeys(name for line in self.lines for name in line.measures))
 
     def frame(self) -> DataFrame:
-        """One row a line: rank, labels, and mean, sd, low and high of every measure."""
+        """One row per line: rank, labels, and mean, sd, low and high of every measure."""
         import pandas as pd
 
         rows = []
@@ -163,7 +163,7 @@ class Leaderboard:
         return pd.DataFrame(rows)
 
     def __str__(self) -> str:
-        """The table, and what it says."""
+        """The table and its sentences."""
         return write_plain([make_sheet(self)])
 
     __repr__ = __str__
@@ -176,8 +176,8 @@ class Leaderboard:
 def make_sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = None) -> Sheet:
     """A leaderboard as a table.
 
-    `measures`: the measures to show, beside the one it is ranked by; none for those that tell most.
-    `most`: how many lines to show; None for all.
+    `measures`: the measures to show, beside the one it is ranked by; none for the most informative.
+    `most`: greatest number of lines to show; None for all.
     """
     kinds, lines = list_varying_kinds(board), board.lines[:most]
     if board.reference is not None:
@@ -198,8 +198,9 @@ def make_sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | Non
         (ranks[i], *(line.labels[kind] for kind in kinds), *(values[i] for values in body.values()))
         for i, line in enumerate(part.lines)
     ]
-    # What is ranked by stays, with its interval as long as there is room. Of accuracies before and
-    # after the disclosure, the interval of their difference says more than that of the last.
+    # The measure that ranks stays, with its interval as long as there is room. For accuracies
+    # before and after the disclosure, the interval of their difference says more than that of the
+    # last.
     glossary = board.glossary
     declared = reversed([measure.name for measure in glossary.columns(names)])
     last = (*LEAK_COLUMNS, _INTERVAL_OF_LEAK) if points else tuple(names[-1:])
@@ -235,7 +236,7 @@ def make_sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | Non
 
 
 def _stands_in_groups(board: Leaderboard) -> bool:
-    """Whether lines of a group stand together, as they do unless they were sorted."""
+    """Whether lines of a group are adjacent, as they are unless they were sorted."""
     groups = [tuple(line.labels[kind] for kind in board.within) for line in board.lines]
     begins = sum(one != other for one, other in pairwise(groups))
     return begins + 1 == len(set(groups))
@@ -244,7 +245,7 @@ def _stands_in_groups(board: Leaderboard) -> bool:
 def _make_point_columns(
     board: Leaderboard, names: Sequence[str], counts: Sequence[str]
 ) -> dict[str, list[str]]:
-    """The columns right of the labels, shares in percent; what others declare as it is."""
+    """The columns right of the labels, shares in percent; declared measures are unchanged."""
     body = {}
 
     def fill(names: Iterable[str]) -> None:
@@ -269,13 +270,13 @@ _POINTS: dict[str, Callable[[float], str]] = {
     "leak": format_points, "limit": format_points_above, "claim_holds": format_percent,
     "proven": format_percent,
 }  # fmt: skip
-"""How shares are written on a board in percent."""
+"""Functions that write shares on a board in percent."""
 
 
 def _make_columns(
     board: Leaderboard, names: Sequence[str], counts: Sequence[str]
 ) -> dict[str, list[str]]:
-    """The columns right of the labels, by measure; all of them as if there were room."""
+    """The columns right of the labels, by measure; all of them, whatever the width."""
     body = {}
     for name in names:
         intervals = [line.measures.get(name) for line in board.lines]
@@ -289,7 +290,7 @@ def _make_columns(
 
 
 def _make_certainty_columns(board: Leaderboard, counts: Sequence[str]) -> dict[str, list[str]]:
-    """The columns of p-values and seeds, where they say something."""
+    """The columns of p-values and seeds, if they are informative."""
     body = {}
     if any(line.p_above is not None and line.p_above < 1 for line in board.lines):
         body[_P_VALUE] = [format_p_value(line.p_above) for line in board.lines]
@@ -310,7 +311,7 @@ def _format_ranks(board: Leaderboard) -> list[str]:
 
 
 def format_p_value(value: float | None) -> str:
-    """A p-value in three digits; nothing without one."""
+    """A p-value in three digits; an empty text without one."""
     if value is None:
         return ""
     return "<.001" if value < 0.001 else f"{value:.3f}".replace("0.", ".", 1)
@@ -365,7 +366,7 @@ def _list_notes(board: Leaderboard) -> Iterable[str]:
 
 
 def _exceeds_limit(line: Line) -> bool:
-    """Whether a gain is greater than the limit, and not by chance as far as seeds tell."""
+    """Whether a gain is significantly greater than the limit."""
     gain, limit = line.measures.get("gain"), line.measures.get("limit")
     if gain is None or limit is None:
         return False
@@ -396,7 +397,7 @@ def list_columns(board: Leaderboard) -> list[str]:
     elif is_of_audits(board):
         known = [name for name in AUDIT_COLUMNS if name in measured]
         candidates = [*known, *declared]
-        if not {*candidates} - {"model_epsilon"}:  # which says nothing of what the auditor measures
+        if not {*candidates} - {"model_epsilon"}:  # which the auditor does not measure
             candidates = measured[:_UNDECLARED]
     elif board.view == "reports":
         return [name for name in dict.fromkeys((*REPORT_COLUMNS, board.rank_by))
@@ -417,7 +418,7 @@ def is_of_audits(board: Leaderboard) -> bool:
 
 
 def _distinguishes_lines(board: Leaderboard, name: str) -> bool:
-    """Whether a measure tells lines apart; a proof or a true claim is no news."""
+    """Whether a measure distinguishes lines; a proof or a true claim is no news."""
     if name == "correct_seconds":  # of several solvers
         lines = [line for line in board.lines if "proven" in line.measures]
         return len({line.labels.get("corrector") for line in lines}) > 1

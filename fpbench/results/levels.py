@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from fpbench.results.statistics.intervals import Interval
 
 _SEEN = tuple(name for name in SIGHTS if name in list_sights("adversary") - {"labels"})
-"""What adversaries see: each of them that, and what stands before it."""
+"""What adversaries see, in levels: each level includes those before it."""
 _OF_FEW_MODELS = frozenset({"query", "twin"})
-"""What most models cannot give, so that its lack says nothing."""
+"""Sights that most models cannot give, so that their lack says nothing."""
 _KIND = "disclosure"
 _LARGEST, _CLAIM, _REPORTS = "largest group", "claim", "reports"
 
@@ -25,8 +25,8 @@ _LARGEST, _CLAIM, _REPORTS = "largest group", "claim", "reports"
 def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Waterfall | None:
     """The waterfall of the attacks on a data set, where most is added; None without an attack.
 
-    `board`: attacks on a data set, ranked by `with_accuracy`. `text`: what all rows of a line say
-    under a name; empty where they differ or say nothing.
+    `board`: attacks on a data set, ranked by `with_accuracy`. `text`: the text that all rows of a
+    line have under a name; empty if they differ or have none.
     """
     chosen = choose_line(board)
     if chosen is None:
@@ -48,7 +48,7 @@ def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Water
             levels.append(Level(name, blind, attack, line.labels))
         elif best is None:
             lacking += [name] if name not in _OF_FEW_MODELS else []
-        else:  # who sees more may do without it
+        else:  # an adversary that sees more may guess from less
             if measured is None or _reaches(best) > _reaches(measured):
                 measured = best
             attack = name_attack(board, measured, adversary=True)
@@ -98,7 +98,7 @@ def _reaches(line: Line) -> float:
 
 
 def _find_last_seen(columns: str) -> str:
-    """The last of what an adversary sees, in the order of the waterfall."""
+    """The last sight of an adversary, in the order of the waterfall."""
     seen = set(columns.split(", "))
     return next((name for name in reversed(_SEEN) if name in seen), "")
 

@@ -1,4 +1,4 @@
-"""Leaderboards, fronts and comparisons as plain data; the last as tables, too."""
+"""Leaderboards, fronts and comparisons as plain data; comparisons also as tables."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _make_line_data(line: Line) -> dict[str, Any]:
 def make_grid_sheet(board: Leaderboard) -> Sheet | None:
     """Mechanisms against policies; None unless there are several of both.
 
-    `board`: of the view `mechanisms`, or of another whose lines are of two kinds only.
+    `board`: of the view `mechanisms`, or of another view whose lines have two kinds only.
     """
     if len(board.kinds) != 2:
         return None

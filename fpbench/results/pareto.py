@@ -1,4 +1,4 @@
-"""Learners that no other beats at once in accuracy, unfairness, advantage and epsilon."""
+"""Learners that no other dominates in accuracy, unfairness, advantage and epsilon together."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class FrontPoint:
     values: Mapping[str, Interval]
     """Means of the objectives that it has; a learner without `epsilon` promises nothing."""
     guarantee: str
-    """What its epsilon is of: neighbours and delta; `none` without one, `not recorded` by runs of
-    an earlier fpbench."""
+    """Neighbours and delta of its epsilon; `none` without one, `not recorded` in runs of an earlier
+    fpbench."""
     strongest: str
     """The strongest attack on it."""
     beaten_by: tuple[str, ...]
     """Learners that are at least as good in everything, and better in something."""
     share: float | None
-    """In how much of all resamples of the seeds nothing beats it; None for one seed."""
+    """Share of the resamples of the seeds in which nothing beats it; None for one seed."""
     lacks: tuple[str, ...] = ()
     """Objectives that it lacks at some seed, so that it is not compared."""
 
@@ -117,11 +117,11 @@ def make_front_sheet(front: Front, most: int | None = None) -> Sheet:
 def find_fronts(results: Results, title: str = "") -> list[Front]:
     """The Pareto front of the learners of each data set; none without attacks.
 
-    A learner without a guarantee has an infinite epsilon. Epsilons of guarantees with other
-    neighbours or another delta are not comparable, so that of two such learners neither beats the
-    other. Means over seeds are compared; how sure it is that a learner is on the front is told by
-    the share of 1,000 joint resamples of the seeds in which it is. A learner that lacks accuracy,
-    unfairness or advantage is not compared.
+    A learner without a guarantee has an infinite epsilon. Epsilons of guarantees with different
+    neighbours or deltas are not comparable, so neither of two such learners beats the other. Means
+    over seeds are compared; the certainty that a learner is on the front is the share of 1,000
+    joint resamples of the seeds in which it is. A learner that lacks accuracy, unfairness or
+    advantage is not compared.
     """
     learners = tally_defences(results)
     tally = Tallies(learners.results)
@@ -184,7 +184,7 @@ def _make_front(
 
 
 def _compute_intervals(values: _Floats) -> dict[str, Interval]:
-    """(seeds, objectives) as means; what is not known at every seed has none."""
+    """(seeds, objectives) as means, for the objectives that are known at every seed."""
     intervals = {}
     for i, name in enumerate(OBJECTIVES):
         if np.isfinite(values[:, i]).all():
@@ -193,7 +193,7 @@ def _compute_intervals(values: _Floats) -> dict[str, Interval]:
 
 
 def _compute_costs(values: _Floats, objectives: Sequence[str]) -> _Floats:
-    """(learners, seeds, objectives) of which less is better; without a guarantee: infinite."""
+    """(learners, seeds, objectives) costs, the less the better; infinite without a guarantee."""
     costs = values.copy()
     for i, name in enumerate(objectives):
         if GLOSSARY[name].better == GREATER:
@@ -208,14 +208,14 @@ def _compare_learners(
 ) -> NDArray[np.bool_]:
     """(learners, learners) whether the first beats the second.
 
-    `means`: (..., learners, objectives) costs; NaN compares with nothing. `kinds`: what the epsilon
-    of each learner is of.
+    `means`: (..., learners, objectives) costs; NaN compares with nothing. `kinds`: neighbours and
+    delta of the epsilon of each learner.
     """
     one, other = means[..., :, None, :], means[..., None, :, :]
     better = (one <= other).all(axis=-1) & (one < other).any(axis=-1)
     if "epsilon" in objectives:
         of = np.array(kinds)
-        # Whatever is promised is more than nothing.
+        # Any guarantee is better than none.
         same = (of[:, None] == of) | np.isin(of, UNPROMISED)
         better &= same
     return np.asarray(better)
@@ -224,7 +224,7 @@ def _compare_learners(
 def _count_resamples(
     costs: _Floats, kinds: Sequence[str], objectives: Sequence[str]
 ) -> _Floats | None:
-    """(learners,) how often nothing beats each, over joint resamples of the seeds."""
+    """(learners,) share of joint resamples of the seeds in which nothing beats each learner."""
     learners, seeds, _ = costs.shape
     if seeds < 2:
         return None

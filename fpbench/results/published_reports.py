@@ -1,4 +1,4 @@
-"""Fairness reports: what each gives away to the strongest attack, against what it is good for."""
+"""Fairness reports: what each gives away to the strongest attack, against its utility."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from fpbench.results.rows.selection import split_by_dataset
 from fpbench.store.results import Results
 
 PARETO = "pareto"
-"""The column that says which reports are on the front."""
+"""The column that marks reports on the front."""
 ON_FRONT = "front"
 REPORT_RANKING = "rate_error"
-"""What reports are ranked by where nothing else is asked for."""
+"""The measure that ranks reports by default."""
 _FACTS = "facts"
-"""The measure that rows of reports have, and those of claims have not."""
+"""The measure that rows of reports have, but rows of claims do not."""
 _NEAR = 0.05
-"""Mean error of rates with which a report is still good for something."""
+"""Greatest mean error of rates of a useful report."""
 
 
 def rank_reports(results: Results, rank_by: str, title: str = "") -> list[Leaderboard]:
@@ -32,9 +32,9 @@ def rank_reports(results: Results, rank_by: str, title: str = "") -> list[Leader
 
     `rank_by`: `rate_error` or another measure.
 
-    Of several attacks given a report, that with the greatest mean accuracy stands for all. A report
-    is on the Pareto front if no other of the same data set and model has a lower leak and error of
-    its rates, on average over seeds; a leak below 0 counts as 0.
+    Each report is shown with the attack of the greatest mean accuracy. A report is on the Pareto
+    front if no other of the same data set and model has a lower leak and error of its rates, on
+    average over seeds; a leak below 0 counts as 0.
     """
     boards = []
     parts = list(split_by_dataset(results))
@@ -47,7 +47,7 @@ def rank_reports(results: Results, rank_by: str, title: str = "") -> list[Leader
             continue
         names = tally.names(lines)
         measured |= names
-        # Another's reports may say nothing of what they are good for.
+        # Reports of other authors may lack measures of utility.
         by = "leak" if rank_by == REPORT_RANKING and rank_by not in names else rank_by
         kinds = tuple(kind for kind in ATTACK if any(tally.labels(i)[kind] for i in lines))
         ranked = make_board(tally, lines, kinds, by, title, scope=scope, view="reports")
@@ -71,7 +71,7 @@ def _choose_strongest(tally: Tallies) -> list[int]:
 
 
 def _mark_front(ranked: Leaderboard) -> Leaderboard:
-    """The board, with a column that says which reports are on the front, and sentences."""
+    """The board, with a column that marks reports on the front, and sentences."""
     on_front: set[int] = set()
     models = [tuple(line.labels.get(kind) for kind in ("dataset", "learner"))
               for line in ranked.lines]  # fmt: skip
@@ -96,7 +96,7 @@ def _find_costs(line: Line) -> tuple[float, float]:
 
 
 def find_front(costs: Sequence[tuple[float, float]]) -> list[bool]:
-    """Of pairs of costs, whether no other is at least as low in both and lower in one.
+    """For each pair of costs, whether no other is at least as low in both and lower in one.
 
     A pair with NaN is not on the front.
     """
@@ -110,10 +110,10 @@ def find_front(costs: Sequence[tuple[float, float]]) -> list[bool]:
 
 
 def _summarise(lines: Sequence[Line]) -> tuple[str, ...]:
-    """What the board of a data set and model says: what is published most freely, and what may be.
+    """Sentences on the reports of a data set and model: the most open one, and the safest near one.
 
-    The two reports are chosen among all, so that their leaks are told without a test; the board
-    has their intervals.
+    The two reports are chosen among all, so their leaks are stated without a test; the board has
+    their intervals.
     """
     known = [line for line in lines if not np.isnan(_find_costs(line)).any()]
     if not known:

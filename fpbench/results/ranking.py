@@ -1,7 +1,7 @@
 """The ranking: a pure function of stored rows.
 
-Neighbours in a ranking share a rank unless a paired test over their seeds tells them apart, and
-lines that are not comparable are ranked apart.
+Neighbours in a ranking share a rank unless a paired test over their seeds finds a significant
+difference, and lines that are not comparable are ranked apart.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from fpbench.results.statistics.signed_ranks import compare_neighbours, share_ra
 from fpbench.store.results import Results
 
 EARLIER = "rows of an earlier fpbench lack with, without and leak: run again"
-"""Said where rows were made before these were measured."""
+"""The note on rows that an earlier version made without these measures."""
 REFERENCE = "largest group"
-"""What stands in the place of an adversary where everybody is called a member of the largest."""
+"""The adversary's label in the line where everybody is called a member of the largest group."""
 
 
 def rank(
     results: Results, rank_by: str, title: str = "", *, together: bool = False
 ) -> list[Leaderboard]:
-    """Leaderboards of the attacks and of the audits among rows, where there are any.
+    """Leaderboards of the attacks and of the audits among rows, if there are any.
 
-    Of several data sets there is one of all, whose values are means over the data sets that every
-    line has, and then one for each.
+    For several data sets, the first is of all, with means over the data sets that every line has,
+    and then there is one for each.
 
-    `rank_by`: the measure to rank by, or its heading; the best stand first, or the greatest if
-    nothing says which are better. Where it is one of attacks, audits are ranked by `error`, or else
-    by the first measure that their auditor declares; those without one are ranked by nothing and
-    stay in the order of the matrix. `together`: whether to rank together what is not comparable; it
-    is noted then.
+    `rank_by`: the measure to rank by, or its heading; the best come first, or the greatest if
+    neither direction is better. If it is a measure of attacks, audits are ranked by `error`, or
+    else by the first measure that their auditor declares; audits without one are not ranked and
+    stay in the order of the matrix. `together`: whether to rank together lines that are not
+    comparable, with a note.
 
     Raises InputError if no row has a number under that name.
 
-    Neighbours share a rank unless Wilcoxon's signed-rank test over the seeds that both have tells
-    them apart, at a level of 5 % for all neighbours of a leaderboard (Holm). By `with_accuracy`,
-    attacks are ranked among those on the same model, given the same disclosure: others had another
-    task.
+    Neighbours share a rank unless they differ significantly in Wilcoxon's signed-rank test over the
+    seeds that both have, at a level of 5 % for all neighbours of a leaderboard (Holm). By
+    `with_accuracy`, attacks are ranked among those on the same model, given the same disclosure:
+    others had another task.
     """
     tally = Tallies(results)
     aspects_of_lines = describe_aspects(tally)
@@ -64,7 +64,7 @@ def rank(
             names = tally.names(mine)
             chosen_by = choose_measure(results.glossary, rank_by, names)
             apart_by = dict(aspects_of_lines)
-            if chosen_by == LEAK_RANKING:  # nobody is ranked against attacks given another claim
+            if chosen_by == LEAK_RANKING:  # no attack is ranked against attacks given another claim
                 for aspect in [name for name in apart_by if name.startswith(OF_CLAIMS)]:
                     del apart_by[aspect]
             earlier = (EARLIER,) if rank_by == LEAK_RANKING and _lacks_beliefs(results) else ()
@@ -80,12 +80,12 @@ def rank(
 
 
 def name_measure(glossary: Glossary, text: str, names: Collection[str]) -> str:
-    """The measure that a name or a heading stands for; the text itself if it is neither."""
+    """The measure with a name or a heading; the text itself if it is neither."""
     return glossary.name_of(text, {*names, *(measure.name for measure in glossary.own)})
 
 
 def _lacks_beliefs(results: Results) -> bool:
-    """Whether some attacks are of an fpbench that did not yet measure what is given away."""
+    """Whether some attacks come from an fpbench that did not measure leaks yet."""
     done, _ = results.finished()
     guessed = results.has("initial_accuracy") & done
     return bool((guessed & ~results.has("without_accuracy")).any())
@@ -95,7 +95,7 @@ def choose_measure(glossary: Glossary, wanted: str, measured: Collection[str]) -
     """The measure that lines are ranked by: audits have none of those that only attacks have."""
     if wanted in measured or wanted not in MEASURES:
         return wanted
-    if wanted == LEAK_RANKING:  # not of earlier runs, nor where nothing was disclosed
+    if wanted == LEAK_RANKING:  # missing in earlier runs, and if nothing was disclosed
         for other in ("gain", "without_accuracy", "initial_accuracy"):
             if other in measured:
                 return other
@@ -123,9 +123,9 @@ def part_lines(
     *,
     together: bool,
 ) -> list[tuple[tuple[str, ...], tuple[str, ...], list[int]]]:
-    """Classes of comparable lines: what they have in common, what is to be noted, and the lines.
+    """Classes of comparable lines: what they have in common, a note, and the lines.
 
-    Lines without a value to rank by are never ranked; they stand with the first class.
+    Lines without a value to rank by are never ranked; they go with the first class.
     """
     means = tally.means(rank_by)
     valued = set(lines if means is None else np.flatnonzero(~np.isnan(means)).tolist())
@@ -147,7 +147,7 @@ def part_lines(
 
 @dataclass(frozen=True)
 class _Maker:
-    """What the leaderboards of a class have in common."""
+    """Makes the leaderboards of a class, which have these fields in common."""
 
     title: str
     rank_by: str
@@ -159,7 +159,7 @@ class _Maker:
 def _rank_class(
     results: Results, tally: Tallies, lines: list[int], maker: _Maker
 ) -> list[Leaderboard]:
-    """The leaderboard of each data set, after that of all if there are several."""
+    """The leaderboard of each data set, after one of all data sets if there are several."""
     of_dataset: dict[str, list[int]] = {}
     for line in lines:
         of_dataset.setdefault(tally.labels(line)["dataset"], []).append(line)
@@ -188,7 +188,7 @@ def _rank_class(
 
 
 def _find_everywhere(tally: Tallies, lines: Sequence[int], datasets: int) -> list[int]:
-    """Those of the lines whose combination is done on every data set."""
+    """The lines whose combination is done on every data set."""
     lines_of: dict[tuple[str, ...], list[int]] = {}
     for line in lines:
         others = tuple(v for kind, v in tally.labels(line).items() if kind != "dataset")
@@ -198,7 +198,7 @@ def _find_everywhere(tally: Tallies, lines: Sequence[int], datasets: int) -> lis
 
 
 def list_left_out(mean: Pooled) -> list[str]:
-    """What a mean over settings left out."""
+    """Notes on what a mean over settings left out."""
     of = f"{mean.left_out} setting{'s' * (mean.left_out != 1)}"
     return [f"left out of the means: {of} that not every line has"] if mean.left_out else []
 
@@ -218,9 +218,9 @@ def make_board(
 ) -> Leaderboard:
     """Some lines of a tally, ranked.
 
-    `kinds`, `rank_by`, `title`, `scope`, `apart`, `notes`, `view`: as they stand on the
-    leaderboard; a note is added where seeds are too few to tell. `unranked`: whether nothing may be
-    compared, and so no line has a rank.
+    `kinds`, `rank_by`, `title`, `scope`, `apart`, `notes`, `view`: fields of the leaderboard; a
+    note is added if seeds are too few for significance. `unranked`: whether nothing may be
+    compared, so that no line has a rank.
     """
     grouped = rank_by == LEAK_RANKING and view == "combinations"
     within = tuple(kind for kind in _WITHIN if grouped and kind in kinds)
@@ -279,7 +279,7 @@ def make_board(
 
 
 _WITHIN = ("learner", "disclosure")
-"""What attacks have in common that are ranked against each other by what they reach with it."""
+"""The kinds whose labels are the same for all attacks that are ranked against each other."""
 
 
 def _number_groups(
@@ -298,7 +298,7 @@ def _number_groups(
 def _make_reference(
     tally: Tallies, places: NDArray[np.intp], kinds: tuple[str, ...]
 ) -> Line | None:
-    """A line for naming the largest group, which is no attack; of the line of the most seeds."""
+    """A line for naming the largest group, which is no attack; from the line with most seeds."""
     longest = max(places.tolist(), key=lambda place: int(tally.done[place]), default=None)
     known = None if longest is None else tally.measures(longest).get("majority_accuracy")
     if known is None or longest is None or "adversary" not in kinds:

@@ -1,8 +1,8 @@
-"""What a leaderboard of attacks says, in at most three sentences of plain English.
+"""The findings of a leaderboard of attacks, in at most three sentences of plain English.
 
-They say what the tests and intervals of the board say, and never more. The disclosure that adds
-most is the greatest of several, and so its interval and its test are for all that it was chosen
-from (Bonferroni); they must agree before anything is called significant.
+They state what the tests and intervals of the board support, and never more. The disclosure that
+adds most is the greatest of several, so its interval and its test are corrected for all that it was
+chosen from (Bonferroni); they must agree before anything is called significant.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from fpbench.results.leaderboard import Leaderboard, Line
 
 _NOT_THE_MODEL = "not model"
-"""In `limit_covers` of limits that do not cover what the model gives away."""
+"""Words in `limit_covers` of limits that do not cover what the model gives away."""
 _MOST_NAMED = 2
-"""Attacks that are named as tied; more are counted."""
+"""Greatest number of attacks that are named as tied; more are counted."""
 
 
 def summarise_leak(
@@ -37,16 +37,18 @@ def summarise_leak(
     reached: NDArray[np.float64],
     text: Callable[[str, int], str],
 ) -> tuple[str, ...]:
-    """What a leaderboard of one data set says.
+    """The findings of a leaderboard of one data set.
 
     `board`: attacks, ranked by `with_accuracy`. `leaks`: (lines, seeds) what the disclosure adds in
-    each line; NaN where a line lacks a seed. `reached`: (lines, seeds) what each guesses without
-    it. `text`: what all rows of a line say under a name; empty where they differ or say nothing.
+    each line; NaN where a line lacks a seed. `reached`: (lines, seeds) accuracy of each line
+    without it. `text`: the text that all rows of a line have under a name; empty if they differ or
+    have none.
 
-    At most three sentences: what naming the largest group reaches, what the best attack reaches
+    At most three sentences: the accuracy of naming the largest group, that of the best attack
     without the disclosure, and what the disclosure adds to it and could add. Of several models and
-    disclosures they are about those where it adds most to the best attack; they name the model of
-    which most is guessed without it, and the attack that gains more without being the best.
+    disclosures, they describe those where the disclosure adds most to the best attack; they name
+    the model with the best guesses without it, and the attack that gains more without being the
+    best.
     """
     chosen = choose_line(board)
     if chosen is None:
@@ -75,7 +77,7 @@ def summarise_leak(
         word = "report" if "facts" in line.measures else "claim"
         claim = f"{lead} {label}{'' if word in label.split() else f' {word}'}".replace("  ", " ")
         alone = "predictions" in text("adversary_sees", chosen)
-        if not alone:  # the corrector sees them anyway, and the limit is not about them
+        if not alone:  # the corrector sees predictions anyway, and the limit is not about them
             claim += ", with the predictions that it is about,"
         added = describe_added(values, "leak", _count_tried(board))
         added += _describe_others(board, leaks, chosen)
@@ -90,10 +92,10 @@ def _describe_most(
     reached: NDArray[np.float64],
     text: Callable[[str, int], str],
 ) -> str:
-    """The model of which most is guessed without the disclosure, if it is another than the line's.
+    """The model with the best guesses without the disclosure, if it is not the line's model.
 
-    It says what the predictions bring there, if some attack on this model does not see them; that
-    they raise what is guessed, only if a test for all lines says so.
+    If some attack on this model does not see the predictions, the text says what they add; that
+    they raise the accuracy, only if a test for all lines says so.
     """
     leading = _find_leading(board)
     most = max(leading.values(), key=lambda i: _get_mean(board.lines[i], "without_accuracy"))
@@ -131,7 +133,7 @@ def _describe_most(
 
 
 def _describe_others(board: Leaderboard, leaks: NDArray[np.float64], chosen: int) -> str:
-    """What attacks gain that are not the best, if more than the chosen line, and if surely so."""
+    """The gain of attacks that are not the best, if it is significantly above the chosen line's."""
     tried, leading = _count_tried(board), {*_find_leading(board).values()}
     others = [i for i, line in enumerate(board.lines) if line.rank is not None and i not in leading]
     most = max(others, key=lambda i: _get_mean(board.lines[i], "leak"), default=None)
@@ -150,7 +152,7 @@ def _describe_others(board: Leaderboard, leaks: NDArray[np.float64], chosen: int
 
 
 def summarise_ranking(board: Leaderboard) -> tuple[str, ...]:
-    """Which line of any leaderboard is first, and how surely; nothing if none is ranked."""
+    """The first line of any leaderboard, and its certainty; empty if no line is ranked."""
     ranked = [line for line in board.lines if line.rank is not None]
     if len(ranked) < 2:
         return ()
@@ -172,13 +174,13 @@ def summarise_ranking(board: Leaderboard) -> tuple[str, ...]:
 
 
 def choose_line(board: Leaderboard) -> int | None:
-    """The best attack with the largest leak of all models and disclosures; None of none."""
+    """The best attack with the largest leak of all models and disclosures; None without one."""
     leading = list(_find_leading(board).values())
     return max(leading, key=lambda i: _get_mean(board.lines[i], "leak"), default=None)
 
 
 def count_groups(board: Leaderboard) -> dict[str, int]:
-    """How many components of each kind there are to choose from."""
+    """Number of components of each kind to choose from."""
     leading = _find_leading(board).values()
     return {kind: len({board.lines[i].labels[kind] for i in leading}) for kind in board.within}
 
@@ -193,10 +195,10 @@ def _find_leading(board: Leaderboard) -> dict[tuple[str, ...], int]:
 
 
 def describe_added(values: NDArray[np.float64], name: str, tried: int = 1) -> str:
-    """What something adds, as far as seeds tell.
+    """A sentence on what something adds, and whether that is significant.
 
     `values`: (n,) what it adds at each seed. `name`: of the measure, which seeds the resampling.
-    `tried`: lines that it was chosen from.
+    `tried`: number of lines that it was chosen from.
     """
     mean, count = float(values.mean()), len(values)
     if count == 1:
@@ -218,23 +220,23 @@ def describe_added(values: NDArray[np.float64], name: str, tried: int = 1) -> st
 
 
 class _Tested(NamedTuple):
-    """What tests say of a mean that may have been chosen from several."""
+    """Results of tests of a mean that may have been chosen from several."""
 
     low: float
     high: float
     interval: str
-    """The two in words."""
+    """The two ends in words."""
     p_value: float
-    """Of signed ranks against 0, for all that it was chosen from."""
+    """p-value of signed ranks against 0, corrected for all that the mean was chosen from."""
 
     @property
     def clear(self) -> bool:
-        """Whether signed ranks tell the mean from 0."""
+        """Whether signed ranks differ significantly from 0."""
         return self.p_value < ALPHA
 
 
 def _test(values: NDArray[np.float64], name: str, tried: int) -> _Tested | None:
-    """Tests of the mean of values (n,), chosen from `tried`; None of too few or if all are alike.
+    """Tests of the mean of values (n,), chosen from `tried`; None if few, or all the same.
 
     `name`: of the measure, which seeds the resampling.
     """
@@ -256,7 +258,7 @@ def _count_tried(board: Leaderboard) -> int:
 
 
 _EACH_SIDE = 0.025
-"""How often a mean may lie beyond each end of an interval."""
+"""Probability that a mean lies beyond each end of an interval."""
 
 
 def _format_points(mean: float) -> str:
@@ -295,9 +297,9 @@ def _name_best(board: Leaderboard, chosen: int) -> str:
 
 
 def name_attack(board: Leaderboard, line: Line, *, adversary: bool = False) -> str:
-    """What an attack is called: by the adversary, and by what else differs between ranked ones.
+    """The name of an attack: the adversary, and all else that differs between ranked attacks.
 
-    `adversary`: whether it is about what the adversary does before the claim is used.
+    `adversary`: whether the name is for the adversary's guess, before the claim is used.
     """
     ranked = [each for each in board.lines if each.rank is not None]
     differing = [

@@ -1,4 +1,4 @@
-"""The content of a run, read once: what rankings, reports and notebooks ask."""
+"""The content of a run, read once, for rankings, reports and notebooks."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class Snapshot(InWords):
     rank_by: str
     """The measure that the matrix ranks by."""
     results: Results
-    """All rows, each beside the strongest adversary of the run."""
+    """All rows, with measures that compare each with the strongest adversary of the run."""
     matrix: str | None = None
     """The matrix as `Store.matrix` gives it."""
     unshown_seeds: tuple[int, ...] = ()
-    """As of `Store.unshown_seeds`."""
+    """As `Store.unshown_seeds`."""
 
     def __str__(self) -> str:
-        """Whose results they are, and how many."""
+        """The run and its number of results."""
         return f"{self.title or self.path.name} ({self.path}): {self.results}"
 
     __repr__ = __str__
@@ -106,7 +106,7 @@ class Snapshot(InWords):
         return Shown(replace(board, settings=settings) for board in boards)
 
     def _describe_unshown(self) -> str:
-        """How many of its seeds the run does not show, and how it would; empty if it shows all."""
+        """A note on seeds that the run does not show, and how to show them; empty without any."""
         if not self.unshown_seeds:
             return ""
         shown = {*self.results.seeds.tolist()}
@@ -129,7 +129,7 @@ class Snapshot(InWords):
 
 
 def read_snapshot(store: Store, *, keys: bool = True) -> Snapshot:
-    """What an open store holds."""
+    """The content of an open store."""
     results = store.results(keys=keys)
     unrecorded = store.glossary is None
     if unrecorded or store.lacks_figures:
@@ -142,7 +142,7 @@ def read_snapshot(store: Store, *, keys: bool = True) -> Snapshot:
 
 
 def _list_installed_measures(matrix: str) -> Iterator[Measure]:
-    """What the components of a run declare, as far as they are installed.
+    """The declared measures of a run's components that are installed.
 
     `matrix`: canonical JSON of the matrix, of a run of an earlier fpbench, which did not record it.
     """
@@ -155,7 +155,7 @@ def _list_installed_measures(matrix: str) -> Iterator[Measure]:
 
 
 def _count_missing(results: Results) -> str:
-    """How many cells have no result, so that nobody takes the others for all."""
+    """A note on the number of cells without a result; empty if all have one."""
     done, failed = results.finished()
     if (done | failed).all():
         return ""

@@ -1,4 +1,4 @@
-"""What a run says of attacks, of correctors, of defences, of mechanisms: rankings of some kinds.
+"""Views of a run: rankings of attacks, correctors, defences, mechanisms and reports.
 
 A view ranks the components of some kinds by their means over all settings of the others; defences
 are ranked by the strongest attack on them.
@@ -41,7 +41,7 @@ from fpbench.store.results import Results
 class _View:
     keep: tuple[str, ...]
     needs: str
-    """A row that says nothing of this kind is not in the view."""
+    """Rows without this kind are not in the view."""
 
 
 _POOLED = {
@@ -50,7 +50,7 @@ _POOLED = {
     "mechanisms": _View(("mechanism", "policy"), "mechanism"),
 }
 _NAMED = 3
-"""More lines than these are counted, not named."""
+"""Greatest number of lines that are named; more are counted."""
 VIEWS = {
     "combinations": "every combination of components",
     "paper": "every combination, by what the correction adds to the guess, as in the paper",
@@ -62,7 +62,7 @@ VIEWS = {
     "reports": "fairness reports, by the error of their rates, beside what they give away",
     "pareto": "Pareto-optimal learners in accuracy, unfairness, advantage and epsilon",
 }
-"""Views by name, and what they rank."""
+"""Views by name, with what they rank."""
 
 
 TAKES = {
@@ -70,9 +70,9 @@ TAKES = {
     "mechanisms": "audits with a mechanism",
     "reports": "the disclosure `report`",
 }
-"""What a run must have for a view, where some have not."""
+"""Needs of views that some runs do not meet."""
 RANK_BY = {"defences": "advantage", "paper": "gain", "reports": REPORT_RANKING}
-"""What a view is ranked by if nothing is asked for, where it is not what the matrix says."""
+"""The default measures of views that do not rank by the matrix's measure."""
 
 
 def check_view(name: str) -> str:
@@ -91,8 +91,8 @@ def make_view_boards(
 ) -> list[Leaderboard]:
     """The leaderboards of a view; none if the run has nothing of the kind.
 
-    `name`: one of `VIEWS`, but for `pareto`, which ranks nothing. `rank_by`: the measure to rank
-    by, as of `rank`; see `RANK_BY`. `together`: whether to rank together what is not comparable.
+    `name`: one of `VIEWS` except `pareto`, which ranks nothing. `rank_by`: the measure to rank by,
+    as in `rank`; see `RANK_BY`. `together`: whether to rank together lines that are not comparable.
 
     Raises InputError if the view or the measure is unknown.
     """
@@ -129,7 +129,7 @@ def _make_pooled_view(
     ):
         part = take_rows(results, np.isin(tally.line, mine))
         overall, *own = split_by_dataset(part)
-        if own:  # a mean over all data sets compares lines that are there on all of them
+        if own:  # a mean over all data sets compares only lines that all of them have
             rows, lacking = take_common_lines(overall[1], view_settings.keep)
             more = (*notes, *_list_lacking(lacking))
             boards.append(
@@ -167,7 +167,7 @@ def _make_board(
     remarks = [_tell_settings(mean.settings, mean.kinds)] if mean.settings > 1 else []
     remarks += list_left_out(mean)
     if not mean.settings:
-        remarks = ["nothing is ranked: lines have no setting in common, each mean is over its own"]
+        remarks = ["nothing is ranked: lines share no setting, so their means are not comparable"]
     return make_board(
         tally, numbers, kinds, by, title,
         scope=scope, apart=apart, notes=(*notes, *remarks), view=name, unranked=not mean.settings,
@@ -175,7 +175,7 @@ def _make_board(
 
 
 def _tell_settings(settings: int, kinds: Sequence[str]) -> str:
-    """Over how many settings of other kinds a line is averaged."""
+    """The number of settings of other kinds that a line averages, in words."""
     if len(kinds) == 1 and kinds[0] in KINDS:
         return f"averaged over {settings} {KINDS[kinds[0]].plural}"
     return f"averaged over {settings} settings ({' x '.join(kinds)})"

@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from fpbench.results.statistics.intervals import Interval
 
 _BAR = 26
-"""Letters of a bar for everybody, so that a waterfall fits a terminal of 80."""
+"""Letters of a bar for all people, so that a waterfall fits a terminal of 80."""
 _OTHERS = " --where chooses others."
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 @dataclass(frozen=True)
 class Level:
-    """What is known, and how many people's groups are right by it."""
+    """A level of knowledge, and the share of people whose group is right with it."""
 
     name: str
     right: Interval
     """Share of people, over the seeds."""
     attack: str
-    """Which attack reaches it; empty of the largest group."""
+    """The attack that reaches it; empty for the largest group."""
     labels: Mapping[str, str] = field(repr=False)
     """The components that it was measured with."""
 
@@ -38,14 +38,14 @@ class Waterfall(Paged):
     scope: str
     """The data set."""
     about: str
-    """Which model and which disclosure."""
+    """The model and the disclosure."""
     chosen: str
-    """Why these, if there are others."""
+    """The reason of the choice of these, if there are others."""
     levels: tuple[Level, ...]
     lacking: tuple[str, ...]
-    """What no attack sees alone, so that it is part of the next level."""
+    """Sights that no attack has alone, so that they are part of the next level."""
     own_gain: str = ""
-    """What the disclosure adds to the last attack itself, if that was not the best before."""
+    """What the disclosure adds to the last attack itself, if this was not the best before."""
 
     def page(self) -> list[Sheet | Separator]:
         """The bars that a terminal shows."""
@@ -53,7 +53,7 @@ class Waterfall(Paged):
 
     @property
     def caption(self) -> str:
-        """What is drawn, and what is not."""
+        """A sentence on what is drawn, and what is not."""
         lacking = [f"attacks that see {name} at most" for name in self.lacking]
         parts = [
             f"{self.about[:1].upper()}{self.about[1:]}: each level is the best attack that sees no "
@@ -66,7 +66,7 @@ class Waterfall(Paged):
 
 
 def make_waterfall_sheet(waterfall: Waterfall) -> Sheet:
-    """A waterfall as bars of a terminal: what a level adds is dark."""
+    """A waterfall as bars of a terminal; the part that a level adds is dark."""
     rows, before = [], 0.0
     for level in waterfall.levels:
         right, first = level.right, level is waterfall.levels[0]
@@ -97,7 +97,7 @@ def make_waterfall_sheet(waterfall: Waterfall) -> Sheet:
 
 
 def draw_bar(before: float, after: float) -> str:
-    """A bar from 0 to a share: light up to where the level below ends, and dark above."""
+    """A bar from 0 to a share: light up to the level below, and dark above."""
     light = round(min(before, after) * _BAR)
     whole, rest = divmod(round(max(after - before, 0) * _BAR * 8), 8)
     return "░" * light + "█" * whole + (_EIGHTHS[rest] if rest else "")

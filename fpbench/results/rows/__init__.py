@@ -1,1 +1,1 @@
-"""Which rows, and how many rows become one line."""
+"""Selection of rows, and the averages of rows that become one line."""

@@ -18,9 +18,9 @@ from fpbench.store.results import Results
 def add_comparisons(results: Results) -> Results:
     """The rows, with the measures that compare them with others, in the words of `OWN`.
 
-    `limit` is by `limit_leak_by_error`, with the error of the adversary that is best over all seeds
-    at the same target. `uar` is the mean, over the tenths that the true ratios of a combination are
-    in at all seeds, of the share of estimates in the right one (van der Steen et al., 2023, section
+    `limit` is from `limit_leak_by_error`, with the error of the adversary that is best over all
+    seeds at the same target. `uar` is the mean, over the tenths with true ratios of a combination
+    at any seed, of the share of estimates in the right tenth (van der Steen et al., 2023, section
     5.1.3); `uar_minus_error` is equation 11.
     """
     recall = results.numbers("tenth_recall")
@@ -42,13 +42,13 @@ def add_comparisons(results: Results) -> Results:
         if not np.isnan(without).all():
             best = _find_best_adversary(results, target, without)
             beside_attacks |= _compare_limits(results, attacks, best[attacks])
-    # Whoever wrote such names into a store: they are computed, and never read.
+    # Names in a store are ignored: these measures are computed, and never read.
     beside = results.without(DERIVED).beside(attacks, beside_attacks)
     return beside.beside(audits, _compare_recalls(results, audits, recall[audits]))
 
 
 def _number_targets(results: Results) -> NDArray[np.intp]:
-    """(n,) the number of what each row is an attack on: a model, made at a seed."""
+    """(n,) the number of the target of each row: a model, made at a seed."""
     models = results.merge_combinations(("dataset", "learner"))[1][results.combination]
     _, seeds = find_unique(results.seeds)
     return find_unique(models * (seeds.max() + 1) + seeds)[1]
@@ -67,8 +67,8 @@ def _find_best_adversary(
 ) -> NDArray[np.float64]:
     """(n,) the accuracy, at the target of each row, of the adversary that is best over all seeds.
 
-    The best of each seed would owe its place to noise. Where the adversary did not guess, the
-    greatest accuracy counts.
+    The best at each seed would owe its place to noise. If the adversary did not guess, the greatest
+    accuracy counts.
     """
     models, guesses = (
         find_unique(results.merge_combinations(kinds)[1][results.combination])[1]
@@ -86,9 +86,9 @@ def _find_best_adversary(
 def _compare_limits(
     results: Results, attacks: NDArray[np.intp], best: NDArray[np.float64]
 ) -> BesideAttacks:
-    """What the disclosure can add to the best beliefs of the run, and what of a gain is above it.
+    """The most that the disclosure can add to the run's best beliefs, and the excess of gains.
 
-    `results`, `attacks`: all rows, and which of them are attacks. `best`: (attacks,) the greatest
+    `results`, `attacks`: all rows, and the rows that are attacks. `best`: (attacks,) the greatest
     accuracy of beliefs without the disclosure.
     """
     bits, people, groups, gain, household = (
@@ -98,7 +98,7 @@ def _compare_limits(
     # A stranger's rows may say anything.
     known = (best >= 0) & (best <= 1) & (bits >= 0) & np.isfinite(bits)
     known &= (people >= 1) & (groups >= 2)
-    # What is told of dependent people adds up to as many times the whole as they are.
+    # The information about k dependent people can add up to k times the whole.
     nats = bits * math.log(2) * np.fmax(household, 1)
     limit = np.full(len(attacks), np.nan)
     limit[known] = limit_leaks_by_error(1 - best[known], nats[known], people[known], groups[known])
@@ -112,7 +112,7 @@ def _compare_limits(
 def _compare_recalls(
     results: Results, audits: NDArray[np.intp], recall: NDArray[np.float64]
 ) -> BesideAudits:
-    """Of audits alike but for their seeds."""
+    """`uar` and `uar_minus_error` of audits that differ only in their seeds."""
     alike = results.merge_combinations(AUDIT)[1][results.combination[audits]]
     tenth, error = results.numbers("true_tenth")[audits], results.numbers("error")[audits]
     order = np.lexsort((tenth, alike))
@@ -125,7 +125,7 @@ def _compare_recalls(
 
 
 def _find_runs(rows: NDArray[np.intp], values: NDArray[np.generic]) -> list[NDArray[np.intp]]:
-    """Rows whose values are the same, beside each other as they are."""
+    """Groups of adjacent rows with the same value."""
     if not len(rows):
         return []
     return np.split(rows, np.flatnonzero(values[1:] != values[:-1]) + 1)

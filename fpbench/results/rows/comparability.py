@@ -1,8 +1,8 @@
-"""What must be alike for two lines to be ranked together.
+"""Aspects in which two lines must agree to be ranked together.
 
-An error at epsilon 1 says nothing of another at epsilon 1 whose neighbours are other data sets, and
-a correction that a solver did not finish says nothing of what the claim gives away. Lines that
-differ in such things are ranked apart, and each ranking says what its lines have in common.
+An error at epsilon 1 says nothing about another at epsilon 1 with other neighbours, and a
+correction that a solver did not finish says nothing about what the claim gives away. Lines that
+differ in such aspects are ranked apart, and each ranking states what its lines have in common.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fpbench.results.rows.lines import Tallies
 
 UNPROVEN = "optimum not proven"
-"""Said of lines with a seed whose correction the solver did not prove."""
+"""The statement on lines with a seed whose correction the solver did not prove."""
 
 _ASPECTS = {
     "audit_metric": "metric", "neighbours": "neighbours", "delta": "delta", "noise": "noise",
@@ -23,17 +23,17 @@ _ASPECTS = {
     "claim_noise": "claim: noise", "model_neighbours": "learner: neighbours",
     "model_delta": "learner: delta",
 }  # fmt: skip
-"""Measures that say what a guarantee is of, and the aspects that they are."""
+"""Measures that qualify a guarantee, and their aspects."""
 OF_CLAIMS = "claim: "
-"""How the aspects of private claims begin."""
+"""The beginning of the aspects of private claims."""
 _SEVERAL = "several"
 
 
 def describe_aspects(tally: Tallies) -> dict[str, list[str]]:
-    """What each line says of its guarantees and proofs.
+    """The statements of each line on its guarantees and proofs.
 
     Returns: for each aspect, such as `neighbours` of an audit, `claim: delta` of a private claim or
-    `learner: neighbours` of a private learner: a text for each line, empty where it says none.
+    `learner: neighbours` of a private learner: a text for each line, empty if it states nothing.
     """
     texts_of: dict[str, list[str]] = {}
     for name in tally.results.names:
@@ -53,7 +53,7 @@ def describe_aspects(tally: Tallies) -> dict[str, list[str]]:
 
 
 def _collect_texts(tally: Tallies, name: str) -> list[str]:
-    """For each line what its rows say under a name, in words."""
+    """For each line the texts of its rows under a name."""
     results, texts_of = tally.results, [set[str]() for _ in range(len(tally))]
     rows, words = results.texts(name)
     for line, word in _list_distinct(tally.line[rows], words):
@@ -81,19 +81,19 @@ def split_classes(
 ) -> dict[tuple[str, ...], list[int]]:
     """Lines that may be ranked together, by what sets them apart from the others.
 
-    What only some lines state, and these alike, sets nobody apart: there is nothing to confuse it
-    with. What lines state differently does, and then those that do not state it stand apart, too.
+    An aspect that only some lines state, all in the same way, separates no lines. An aspect that
+    lines state differently does, and then separates lines that do not state it, too.
 
-    `said`: as `aspects` gives it.
+    `said`: as `describe_aspects` returns it.
 
-    Returns: lines by what they say: empty if nothing sets them apart.
+    Returns: lines by their statement: empty if nothing separates them.
     """
     parting = [aspect for aspect, texts in said.items() if _splits_lines(aspect, texts, lines)]
     by_texts: dict[tuple[str, ...], list[int]] = {}
     for line in lines:
         by_texts.setdefault(tuple(said[aspect][line] for aspect in parting), []).append(line)
     named = {tuple(map(_describe_aspect, parting, texts)): mine for texts, mine in by_texts.items()}
-    # What is proven comes first; the rest stays in the order of the plan.
+    # Proven lines come first; the rest stays in the order of the plan.
     return dict(sorted(named.items(), key=lambda item: UNPROVEN in item[0]))
 
 

@@ -1,4 +1,4 @@
-"""Rows of a run in groups: what verdicts and paper tables are computed from."""
+"""Rows of a run in groups, from which verdicts and paper tables are computed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RowGroup:
         return len(self._rows)
 
     def take(self, which: NDArray[np.bool_] | Sequence[int]) -> RowGroup:
-        """Those of the rows that a mask, or positions, name."""
+        """The rows of a mask, or at positions."""
         part = RowGroup.__new__(RowGroup)
         part._results, part._rows = self._results, self._rows[np.asarray(which)]
         part._numbers, part._values = self._numbers, self._values
@@ -47,7 +47,7 @@ class RowGroup:
         return self._numbers[name][self._rows]
 
     def values(self, name: str) -> list[Any]:
-        """What a column holds in each row; None where it holds nothing."""
+        """The values of a column; None for rows without one."""
         if name not in self._values:
             self._values[name] = self._results.values(name)
         values = self._values[name]
@@ -66,7 +66,7 @@ class RowGroup:
         return self.take(match_rows(self._results, read_where(where))[self._rows])
 
     def split(self, names: Iterable[str]) -> dict[tuple[Any, ...], RowGroup]:
-        """The rows by their values in some columns, in the order in which these first come."""
+        """The rows by their values in some columns, in the order of first appearance."""
         columns = [self.values(name) for name in names]
         keys = zip(*columns, strict=True) if columns else [()] * len(self)
         places: dict[tuple[Any, ...], list[int]] = {}

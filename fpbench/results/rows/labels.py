@@ -32,8 +32,8 @@ Components: TypeAlias = Mapping[str, Mapping[str, ConfiguredComponent]]
 def read_components(matrix: str | None) -> dict[str, dict[str, ConfiguredComponent]]:
     """The components of a run by kind and label, with the parameters that its matrix sets.
 
-    `matrix`: as `Store.matrix` gives it: JSON of shares, axes and exclusions. What cannot be read
-    tells nothing, and is no error: the parameters only explain the numbers of a run.
+    `matrix`: as `Store.matrix` gives it: JSON of shares, axes and exclusions. Unreadable parts are
+    left out without an error: the parameters only explain the numbers of a run.
     """
     try:
         axes = json.loads(matrix or "")[1]
@@ -50,7 +50,7 @@ def read_components(matrix: str | None) -> dict[str, dict[str, ConfiguredCompone
 
 @dataclass(frozen=True)
 class LabelParts:
-    """What a label names."""
+    """The parts of a label."""
 
     base: str
     """The label without the values of swept parameters."""
@@ -64,16 +64,16 @@ class LabelParts:
 
 
 LabelsByKind: TypeAlias = Mapping[str, Mapping[str, LabelParts]]
-"""What labels name, by kind and label."""
+"""The parts of labels, by kind and label."""
 
 
 def _make_token(name: str, value: Any) -> str:
-    """What a swept value adds to a label, see `fpbench.matrix.axes`."""
+    """The part of a label for a swept value, see `fpbench.matrix.axes`."""
     return f" {value}" if isinstance(value, str) else f" {name}={value}"
 
 
 def name_parameters(components: Components) -> dict[str, dict[str, LabelParts]]:
-    """What the labels of a run name: `fair tolerance=0.1` is `fair` at a tolerance of 0.1.
+    """The parts of the labels of a run: `fair tolerance=0.1` is `fair` at a tolerance of 0.1.
 
     `components`: the components behind the labels; values are those that the matrix sets.
     """

@@ -1,4 +1,4 @@
-"""Rows of a run counted and averaged over seeds, one line a combination of components."""
+"""Rows of a run counted and averaged over seeds, one line per combination of components."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Tallies:
         line = np.full(len(results.combinations), -1)
         line[self._combinations] = np.arange(len(self))
         self.line = line[results.combination]
-        """(n,) the line that each row is in; -1 for none."""
+        """(n,) the line of each row; -1 for none."""
         rows = np.flatnonzero(done)
         # Stable: the rows of a line stay in the order of the plan.
         self._rows = rows[np.argsort(self.line[rows], kind="stable")]
@@ -48,7 +48,7 @@ class Tallies:
 
     @property
     def glossary(self) -> Glossary:
-        """What measures are called and mean."""
+        """Headings and meanings of measures."""
         return self.results.glossary
 
     def labels(self, number: int) -> Mapping[str, str]:
@@ -61,7 +61,7 @@ class Tallies:
         return [dict(zip(KINDS, combinations[i], strict=True)) for i in self._combinations.tolist()]
 
     def measures(self, number: int) -> Mapping[str, Interval]:
-        """Means over seeds of what a line measured."""
+        """Means over seeds of the measures of a line."""
         return _Measures(self._columns, number)
 
     def names(self, numbers: Iterable[int]) -> set[str]:
@@ -91,11 +91,11 @@ class Tallies:
             seeds, seed = self._seeds
             values_by_seed = np.full((len(self), len(seeds)), np.nan)
             values_by_seed[self._of_rows, seed] = np.where(np.isfinite(values), values, np.nan)
-            self._by_seed = {name: values_by_seed}  # mostly one is asked for, for many leaderboards
+            self._by_seed = {name: values_by_seed}  # many leaderboards mostly need the same measure
         return self._by_seed[name]
 
     def text(self, name: str, number: int) -> str:
-        """What all rows of a line say under a name; empty where they differ or say nothing."""
+        """The text that all rows of a line have under a name; empty if they differ or have none."""
         if name not in self._texts:
             rows, words = self.results.texts(name)
             least = np.full(len(self) + 1, np.iinfo(np.int64).max)  # the last is of no line
@@ -117,7 +117,7 @@ class Tallies:
 
     @cached_property
     def warnings(self) -> list[tuple[str, ...]]:
-        """What rows of each line say in measures that are named ..._warning, each once."""
+        """The texts of each line's measures that are named ..._warning, each once."""
         warnings_of: list[dict[str, None]] = [{} for _ in range(len(self))]
         rank = np.full(len(self.results), -1)
         rank[self._rows] = np.arange(len(self._rows))
@@ -167,8 +167,8 @@ class _Columns(Mapping[str, "_Column"]):
 class _Column:
     """One measure of all lines.
 
-    `values`: finite values, those of a line beside each other. `counts`: (lines,) how many each
-    has.
+    `values`: finite values, adjacent for each line. `counts`: (lines,) number of values of each
+    line.
     """
 
     def __init__(self, name: str, values: _Floats, counts: NDArray[np.intp]) -> None:
@@ -181,7 +181,7 @@ class _Column:
                     self.deviations[lines] = block.std(axis=1, ddof=1)
 
     def _iterate_blocks(self) -> Iterator[tuple[NDArray[np.intp], _Floats]]:
-        """Lines that have as many values as each other, and (lines, count) their values."""
+        """Lines with the same number of values, and (lines, count) their values."""
         starts = np.cumsum(self.counts) - self.counts
         for count in np.unique(self.counts[self.counts > 0]):
             lines = np.flatnonzero(self.counts == count)
@@ -192,7 +192,7 @@ class _Column:
 
     @cached_property
     def bounds(self) -> _Floats:
-        """(2, lines) ends of the intervals: computed for all lines, once somebody asks."""
+        """(2, lines) ends of the intervals: computed for all lines at the first request."""
         ends = np.full((2, len(self.counts)), np.nan)
         for lines, block in self._iterate_blocks():
             if block.shape[1] >= LEAST_SEEDS:
@@ -202,7 +202,7 @@ class _Column:
 
 
 class _Lazy(Interval):
-    """A mean whose interval is computed when it is looked at: most never are."""
+    """A mean whose interval is computed at the first access: most are never read."""
 
     def __init__(self, column: _Column, line: int) -> None:
         several = column.counts[line] > 1

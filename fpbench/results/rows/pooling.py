@@ -1,4 +1,4 @@
-"""Rows averaged over settings: what is left are the components that a view is about.
+"""Rows averaged over settings: only the components that a view is about remain.
 
 A mean over settings compares like with like: only settings that every line has count, and only
 seeds at which a line has all of them.
@@ -22,12 +22,12 @@ _Whole = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Means(Results):
-    """Rows that are means of others, each measure computed when it is asked for."""
+    """Rows that are means of others, each measure computed at the first request."""
 
     mean: Callable[[str], NDArray[np.float64]] = field(default=lambda name: np.zeros(0), repr=False)
-    """(n,) of a measure; NaN where there is none."""
+    """(n,) values of a measure; NaN where there is none."""
     known: tuple[str, ...] = ()
-    """The measures that there may be."""
+    """The measures that rows may have."""
 
     @property
     def names(self) -> list[str]:
@@ -43,7 +43,7 @@ class Means(Results):
         return bool(np.isfinite(self.numbers(name)[among]).any())
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary a row, as of any results; what is not known is None."""
+        """One dictionary per row, as for any results; unknown values are None."""
         columns = {name: self.mean(name).tolist() for name in self.known}
         return [
             row | {name: None if values[i] != values[i] else values[i]
@@ -63,13 +63,14 @@ class Pooled:
     settings: int
     """The settings that every line has, which are averaged over."""
     left_out: int
-    """Those that only some lines have, which are not."""
+    """The settings that only some lines have, which are left out."""
 
 
 def find_shared(results: Results, keep: Sequence[str]) -> tuple[NDArray[np.bool_], int, int]:
     """The rows of the settings that every line has.
 
-    Returns: (n,) a mask of rows; how many settings every line has; and how many only some have.
+    Returns: (n,) a mask of rows; the number of settings that every line has; and the number that
+    only some have.
     """
     done, failed = results.finished()
     _, line = results.merge_combinations(keep)
@@ -88,7 +89,7 @@ def pool(results: Results, keep: Sequence[str]) -> Pooled:
     """Average over all kinds but those that are kept.
 
     If lines have no setting in common, each is averaged over its own: `settings` is 0 then, and
-    nobody should compare them.
+    the lines should not be compared.
 
     `keep`: the kinds whose labels lines differ in.
     """
@@ -132,7 +133,7 @@ def pool(results: Results, keep: Sequence[str]) -> Pooled:
 def _count_settings(
     results: Results, done: NDArray[np.intp], line_of: _Whole, groups: _Groups
 ) -> NDArray[np.int64]:
-    """(groups,) how many settings the line of each group has."""
+    """(groups,) number of settings of the line of each group."""
     combinations = find_unique(results.combination[done])[0]
     counts = np.bincount(line_of[combinations], minlength=int(groups.line.max(initial=0)) + 1)
     return np.asarray(counts[groups.line])
@@ -173,7 +174,7 @@ class _Groups:
 def _find_reasons(
     results: Results, rows: NDArray[np.intp], groups: _Groups, whole: NDArray[np.bool_]
 ) -> dict[int, str]:
-    """Why a line lacks a seed: why the first of its cells failed that did."""
+    """Why a line lacks a seed: the reason of its first failed cell."""
     reason_of: dict[int, str] = {}
     lacking = np.flatnonzero(~whole[groups.of])
     for row, group in zip(rows[lacking].tolist(), groups.of[lacking].tolist(), strict=True):

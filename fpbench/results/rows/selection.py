@@ -1,4 +1,4 @@
-"""Some rows of a run: those that pass a filter, whoever wrote it."""
+"""Some rows of a run: those that pass filters of a user or a matrix."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Filter:
     column: str
     comparison: str
     values: tuple[Scalar, ...]
-    """What to compare with; for `=` there may be several."""
+    """The values to compare with; for `=` there may be several."""
     patterns: bool = False
     """Whether `*` and `?` in a text stand for other letters."""
 
@@ -48,7 +48,7 @@ class Filter:
 
 
 def read_filter(text: str) -> Filter:
-    """A condition as it is written on the command line; InputError if it is none."""
+    """A condition from the command line; InputError if the text is not a condition."""
     match = _FILTER.fullmatch(text)
     if match is None:
         raise InputError(
@@ -68,10 +68,10 @@ def read_where(where: Mapping[str, Scalar | list[Scalar]]) -> list[Filter]:
 
 
 def select_rows(results: Results, filters: Iterable[Filter]) -> Results:
-    """The rows that pass all filters, which somebody typed.
+    """The rows that pass all filters of a user.
 
-    Raises InputError if a column is unknown, a value no number where one is needed, or nothing is
-    left.
+    Raises InputError if a column is unknown, a value is not a number where one is needed, or no row
+    passes.
     """
     kept = np.ones(len(results), np.bool_)
     for each in filters:
@@ -104,7 +104,7 @@ def _check_filter(results: Results, each: Filter) -> Filter:
 
 
 def match_rows(results: Results, filters: Iterable[Filter]) -> Mask:
-    """(n,) the rows that pass all filters; none where a column is not there."""
+    """(n,) whether a row passes all filters; no row passes one on a missing column."""
     kept = np.ones(len(results), np.bool_)
     for each in filters:
         numbers = [value for value in each.values if not isinstance(value, str)]
@@ -124,7 +124,7 @@ def match_rows(results: Results, filters: Iterable[Filter]) -> Mask:
 
 
 def _match_texts(results: Results, column: str, texts: Sequence[str], *, patterns: bool) -> Mask:
-    """(n,) the rows with one of some texts in a column."""
+    """(n,) whether a row has one of some texts in a column."""
 
     def fits(value: object) -> bool:
         # A label may hold brackets: it always matches itself.
@@ -146,7 +146,7 @@ def _match_texts(results: Results, column: str, texts: Sequence[str], *, pattern
 
 
 def _suggest_label(results: Results, each: Filter) -> str:
-    """The label that may have been meant."""
+    """A hint on the nearest label."""
     if each.column not in KINDS:
         return ""
     labels = sorted({*results.labels_of(each.column)} - {""})
@@ -172,7 +172,7 @@ def take_rows(results: Results, kept: Mask) -> Results:
             block for each in results.blocks if len((block := _take_part(each, kept, place)).rows)
         ],
     )
-    part.__dict__["_finished"] = (done[rows], failed[rows])  # so that nobody counts again
+    part.__dict__["_finished"] = (done[rows], failed[rows])  # so that they are not counted again
     return part
 
 
@@ -186,13 +186,13 @@ def _take_part(block: Block, kept: Mask, place: NDArray[np.intp]) -> Block:
 
 
 def match_kind(results: Results, kind: str) -> Mask:
-    """(n,) the rows that use a kind."""
+    """(n,) whether a row uses a kind."""
     used = np.array([bool(label) for label in results.labels_of(kind)], np.bool_)
     return np.asarray(used[results.combination])
 
 
 def split_by_dataset(results: Results) -> Iterable[tuple[str, Results]]:
-    """All rows, then those of each data set where there are several; each with its heading."""
+    """All rows, then those of each data set if there are several; each with its heading."""
     done, failed = results.finished()
     names = results.labels_of("dataset")
     used = dict.fromkeys(names[i] for i in results.combination[done | failed].tolist())

@@ -1,1 +1,1 @@
-"""Intervals and tests of a handful of seeds."""
+"""Intervals and tests for small numbers of seeds."""

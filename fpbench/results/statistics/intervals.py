@@ -1,4 +1,4 @@
-"""Means over seeds, and how sure they are."""
+"""Means over seeds, and their uncertainty."""
 
 from __future__ import annotations
 
@@ -13,51 +13,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEAST_SEEDS = 3
-"""Of which a board gives an interval: two can only give the one between them."""
+"""Least seeds for an interval on a board: two can only give the interval between them."""
 RESAMPLES = 2_000
 """Bootstrap resamples behind an interval."""
 
 _NORMAL = 1.959963984540054
-"""Two-sided 95 % of a normal distribution."""
+"""Two-sided 95 % quantile of a normal distribution."""
 _EACH_SIDE = 0.025
-"""How often a mean may lie beyond each end of an interval."""
+"""Probability that a mean lies beyond each end of an interval."""
 _EACH_SIDE_OF_GREATEST = 0.02
-"""The same of the greatest of some means: less, so that what is tested holds with a margin."""
+"""The same for the greatest of some means: less, so that the tested coverage has a margin."""
 _NOISE = 1e-12
 """Values that differ by this share of the greatest differ by a rounding error."""
 _AT_ONCE = 16_000_000
-"""Numbers that are held at a time."""
+"""Greatest number of numbers held at a time."""
 _MANY = 256
-"""Values from which on lines of nearly as many share resamples; these are of a multiple of it."""
+"""Number of values from which lines share resamples of the next multiple of this number."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over seeds, and how sure it is."""
+    """A mean over seeds, and its uncertainty."""
 
     mean: float
     deviation: float | None
     """Standard deviation over seeds (n - 1); None for one seed."""
     low: float | None
-    """Lower end of the 95 % bootstrap interval of the mean; None for one seed, of a line of a board
-    for two, and where all seeds gave the same value."""
+    """Lower end of the 95 % bootstrap interval of the mean; None for one seed, for two in a line of
+    a board, and if all seeds gave the same value."""
     high: float | None
     count: int
-    """Seeds with a value."""
+    """Number of seeds with a value."""
 
 
 def estimate_interval(values: NDArray[np.float64], name: str = "") -> Interval:
     """Mean, standard deviation and 95 % bootstrap interval of values over seeds.
 
-    `values`: (n,) one value a seed. `name`: seeds the resampling, so that the same values always
+    `values`: (n,) one value per seed. `name`: seeds the resampling, so that the same values always
     give the same interval.
 
     Percentile bootstrap of the mean (Efron, 1979), whose percentiles are moved outwards for a
     handful of seeds (Hesterberg, What teachers should know about the bootstrap, The American
-    Statistician 69, 2015, section 5.2). Of normal values it covers the mean in 75 % of all cases
-    with 3 seeds, 92 % with 5 and 95 % from 8 on; without that it is 75 %, 84 % and 89 %. Two values
-    can only give the interval between them, and one value gives none: where all seeds agree,
-    nothing tells how far another seed may be off, as of a measure that is 0 at most seeds.
+    Statistician 69, 2015, section 5.2). For normal values it covers the mean in 75 % of all cases
+    with 3 seeds, 92 % with 5 and 95 % from 8 on; without the move, in 75 %, 84 % and 89 %. Two
+    values can only give the interval between them, and one value gives none: if all seeds agree,
+    the deviation of another seed is unknown, as for a measure that is 0 at most seeds.
     """
     count = len(values)
     if count < 2:
@@ -74,12 +74,12 @@ def estimate_bounds(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Both ends of the bootstrap interval of the mean of each line.
 
-    `values`: (lines, n) with n > 1. All lines are resampled alike: a resample is how often each of
-    the n is drawn, and the means of all lines over all resamples are one product of matrices.
-    `name`: seeds the resampling. `share`: how often the mean may lie beyond each end: 2.5 % by
+    `values`: (lines, n) with n > 1. All lines share resamples: a resample is the number of draws of
+    each of the n values, and the means of all lines over all resamples are one product of matrices.
+    `name`: seeds the resampling. `share`: probability that the mean lies beyond each end: 2.5 % by
     default.
 
-    Returns: (lines,) the lower ends, and the upper ones; NaN of lines whose values are all the
+    Returns: (lines,) the lower ends, and the upper ones; NaN for lines whose values are all the
     same.
     """
     lines = len(values)
@@ -104,12 +104,12 @@ def are_alike(values: NDArray[np.float64]) -> NDArray[np.bool_]:
 def widen_interval(values: NDArray[np.float64], name: str, share: float) -> tuple[float, float]:
     """Ends of an interval that is wide enough for a handful of seeds, too.
 
-    `values`: (n,) with n > 1. `name`: seeds the resampling. `share`: how often the mean may lie
+    `values`: (n,) with n > 1. `name`: seeds the resampling. `share`: probability that the mean lies
     beyond each end.
 
-    Returns: the lower and the upper end, each the farther one of the bootstrap's, which follows
-    skewed values, and of Student's t (Biometrika 6, 1908), which is exact for normal ones however
-    few there are. Of values that are all the same, this value twice.
+    Returns: the lower and the upper end, each the farther one of the bootstrap's end, which follows
+    skewed values, and Student's t's (Biometrika 6, 1908), which is exact for any number of normal
+    values. If all values are the same, this value twice.
     """
     from scipy.special import stdtrit
 
@@ -124,15 +124,15 @@ def widen_interval(values: NDArray[np.float64], name: str, share: float) -> tupl
 def bound_greatest(
     gaps: Sequence[NDArray[np.float64]], tried: int, name: str
 ) -> tuple[float, float]:
-    """Ends between which the greatest of some means lies: beyond each in 2 % of all cases at most.
+    """Ends of an interval of the greatest of some means, which is beyond each in 2 % or less.
 
-    The greatest mean is above every lower end that is right, and one of several is wrong more often
-    than each: so each may be wrong only so much more rarely (Bonferroni). It is below the greatest
-    of the upper ends if its own is right, whichever it is, so that nothing has to be corrected. Of
-    normal values this is exact; where one side alone is skewed, the means of few seeds are not
-    where Student's t looks for them, and it is wrong more often.
+    The greatest mean is above every correct lower end, and one of several ends is wrong more often
+    than each: so each may be wrong only that much more rarely (Bonferroni). The greatest mean is
+    below the greatest of the upper ends if its own end is correct, so no correction is needed
+    there. For normal values this is exact; if only one side is skewed, Student's t misplaces the
+    means of few seeds, and the interval is wrong more often.
 
-    `gaps`: values over seeds, at least two of each. `tried`: how many there are to choose from.
+    `gaps`: values over seeds, at least two of each. `tried`: number of means to choose from.
     `name`: seeds the resampling.
     """
     share = _EACH_SIDE_OF_GREATEST
@@ -146,7 +146,7 @@ def compute_wilson(share: float, trials: int) -> tuple[float, float]:
     middle = (share + shrunk / 2) / (1 + shrunk)
     spread = share * (1 - share) / trials + shrunk / (4 * trials)
     half = _NORMAL * math.sqrt(max(spread, 0.0)) / (1 + shrunk)
-    # Of shares of 0 and 1 the last digit of a bound may be on the wrong side.
+    # For shares of 0 and 1, the last digit of a bound may be on the wrong side.
     return max(min(middle - half, share), 0.0), min(max(middle + half, share), 1.0)
 
 
@@ -154,7 +154,7 @@ def compute_wilson(share: float, trials: int) -> tuple[float, float]:
 def _compute_tail(count: int, share: float = _EACH_SIDE) -> float:
     """The share of resamples to leave out on each side.
 
-    Less than what may lie beyond, so that the interval is as wide as Student's t makes it
+    Less than the share that may lie beyond, so that the interval is as wide as Student's t
     (Hesterberg).
     """
     from scipy.special import ndtr, stdtrit
@@ -163,7 +163,7 @@ def _compute_tail(count: int, share: float = _EACH_SIDE) -> float:
 
 
 def _resample_means(values: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
-    """(lines, resamples)."""
+    """(lines, resamples) means of resamples of each line's values."""
     lines, count = values.shape
     if _MANY < count <= _AT_ONCE // RESAMPLES - _MANY:
         return _resample_thinned(values, seed)
@@ -179,11 +179,11 @@ def _resample_means(values: NDArray[np.float64], seed: int) -> NDArray[np.float6
 
 
 def _resample_thinned(values: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
-    """(lines, resamples) of many values: those of the same resamples that a line has.
+    """(lines, resamples) means for many values, from resamples that lines share.
 
-    Of a run with failures most lines have another count, and drawing is what takes long. A resample
-    of up to 255 more values, without the draws of these, is one of the others whose size is right
-    on average: variances are right to one part in the number of values.
+    In a run with failures most lines have different counts, and drawing takes most of the time. A
+    resample of up to 255 more values, without the draws of these, is a resample of the others with
+    the right size on average: variances are right to one part in the number of values.
     """
     count = values.shape[1]
     times = _draw_times(-(-count // _MANY) * _MANY, seed)[:, :count]
@@ -197,7 +197,7 @@ def _draw_times(count: int, seed: int) -> NDArray[np.float64]:
 
 
 def _draw_counts(rng: np.random.Generator, count: int, resamples: int) -> NDArray[np.float64]:
-    """(resamples, count) how often each of so many values is drawn."""
+    """(resamples, count) number of draws of each of `count` values."""
     draws = rng.integers(count, size=(resamples, count))
     draws += count * np.arange(resamples)[:, None]
     times = np.bincount(draws.ravel(), minlength=resamples * count)

@@ -1,4 +1,4 @@
-"""Which neighbours in a ranking differ significantly: signed ranks over shared seeds, and Holm."""
+"""Significant differences of neighbours in a ranking: signed ranks over shared seeds, and Holm."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ ALPHA = 0.05
 _EXACT = 60
 """Differences up to which p-values are exact; above, ranks are normal to four digits."""
 _AT_ONCE = 4_000_000
-"""Differences that are held at a time."""
+"""Greatest number of differences held at a time."""
 _DIGITS = 9
-"""Magnitudes that agree in so many digits are ties: means of shares are off in the last ones."""
+"""Digits in which tied magnitudes agree: the last digits of means of shares are inexact."""
 _NOISE = 1e-12
-"""A difference of this share of what is compared is a rounding error, not a difference."""
+"""A difference of this share of the compared values is a rounding error, not a difference."""
 
 _Floats = NDArray[np.float64]
 
@@ -30,17 +30,17 @@ def compare_signed_ranks(first: ArrayLike, second: ArrayLike) -> _Floats:
     `first`, `second`: (pairs, n) the values of both sides at the same seeds; a seed that one of
     them lacks (NaN) does not count.
 
-    Returns: (pairs,) between 0 and 1; 1 where nothing differs, NaN where no seed is shared.
+    Returns: (pairs,) between 0 and 1; 1 if nothing differs, NaN if no seed is shared.
 
     Wilcoxon's signed-rank test (Biometrics Bulletin 1, 1945): differences of 0 are left out, ties
-    share their mean rank. Up to 60 differences the p-value is that of all assignments of signs to
-    these very ranks, so it is exact with ties, too; above, it is the normal approximation.
+    share their mean rank. Up to 60 differences the p-value is over all assignments of signs to the
+    actual ranks, so it is exact with ties, too; above, it is the normal approximation.
     """
     return _test_pairs(first, second)[0]
 
 
 def _test_pairs(first: ArrayLike, second: ArrayLike) -> tuple[_Floats, _Floats]:
-    """(pairs,) p-values; and which side the ranks favour: above 0 the first, below 0 the second."""
+    """(pairs,) p-values; and the side that ranks favour: above 0 the first, below 0 the second."""
     one, other = np.atleast_2d(np.asarray(first, float)), np.atleast_2d(np.asarray(second, float))
     p_values, favour = np.empty((2, len(one)))
     step = max(_AT_ONCE // max(one.shape[1], 1), 1)
@@ -67,14 +67,14 @@ def _compute_p_values(one: _Floats, other: _Floats) -> tuple[_Floats, NDArray[np
 
 
 def count_differing(one: _Floats, other: _Floats) -> NDArray[np.int64]:
-    """(pairs,) at how many seeds both sides differ."""
+    """(pairs,) number of seeds at which both sides differ."""
     return np.asarray(_find_differing(one, other).sum(axis=1))
 
 
 def _find_differing(one: _Floats, other: _Floats) -> NDArray[np.bool_]:
-    """(pairs, n) where both are there and differ by more than a rounding error."""
+    """(pairs, n) whether both values exist and differ by more than a rounding error."""
     size = np.maximum(np.abs(one), np.abs(other))
-    return np.asarray(np.abs(one - other) > _NOISE * size)  # false of NaN
+    return np.asarray(np.abs(one - other) > _NOISE * size)  # false for NaN
 
 
 def _rank_doubled(magnitude: _Floats, counted: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -135,7 +135,7 @@ def _compute_distribution(ranks: tuple[int, ...]) -> _Floats:
 def adjust_by_holm(p_values: ArrayLike) -> _Floats:
     """P-values that may be compared with a level as if there were only one.
 
-    `p_values`: (m,) of m comparisons; NaN of those that could not be made, which do not count.
+    `p_values`: (m,) of m comparisons; NaN for those that could not be made, which do not count.
 
     Holm, A simple sequentially rejective multiple test procedure (Scand. J. Statist. 6, 1979).
     """
@@ -152,20 +152,20 @@ def adjust_p_values(one: _Floats, other: _Floats, shown: _Floats | None = None) 
     """P-values of several paired comparisons together.
 
     `one`, `other`: (pairs, seeds) the values of both sides; NaN where one lacks a seed. `shown`:
-    (pairs,) by how much the means differ that are shown, if they are not those over the seeds that
-    both sides have.
+    (pairs,) the shown differences of means, if they are not over the seeds that both sides have.
 
     Returns: (pairs,) p-values that may be compared with a level as if each were the only one; NaN
-    where no seed is shared, and 1 where the means differ in one direction and the ranks in the
-    other.
+    if no seed is shared, and 1 if the means differ in one direction and the ranks in the other.
 
-    Wilcoxon's signed ranks and Holm's correction. The test is of ranks, and what is told is of
-    means: where few seeds with large differences outweigh many with small ones, they contradict
-    each other, and nothing is told. This only takes tests back: no error becomes more frequent.
+    Wilcoxon's signed ranks and Holm's correction. The test is of ranks, but leaderboards show
+    means: if few seeds with large differences outweigh many with small ones, ranks and means
+    contradict each other, and no difference is significant. This only withdraws results: no error
+    becomes more frequent.
 
     A comparison with so few differences that no signs could make it significant on its own is not
-    counted (Tarone, A modified Bonferroni method for discrete data, Biometrics 46, 1990): neither
-    are sides that are the same at every seed, as those of a corrector that never changes anything.
+    counted (Tarone, A modified Bonferroni method for discrete data, Biometrics 46, 1990). Sides
+    that are the same at every seed are not counted either, as for a corrector that never changes
+    anything.
     """
     p_values, contrary = _test_directions(one, other, shown)
     p_values[contrary] = 1.0
@@ -175,7 +175,7 @@ def adjust_p_values(one: _Floats, other: _Floats, shown: _Floats | None = None) 
 
 
 def find_opposed(one: _Floats, other: _Floats, shown: _Floats | None = None) -> NDArray[np.bool_]:
-    """(pairs,) where ranks alone would tell sides apart, but not in the direction of the means."""
+    """(pairs,) whether ranks alone are significant, but in the opposite direction of the means."""
     p_values, contrary = _test_directions(one, other, shown)
     return contrary & (p_values < ALPHA)
 
@@ -183,7 +183,7 @@ def find_opposed(one: _Floats, other: _Floats, shown: _Floats | None = None) -> 
 def _test_directions(
     one: _Floats, other: _Floats, shown: _Floats | None
 ) -> tuple[_Floats, NDArray[np.bool_]]:
-    """(pairs,) p-values of the ranks; and where the means do not point where the ranks do."""
+    """(pairs,) p-values of the ranks; and whether means and ranks differ in direction."""
     p_values, favour = _test_pairs(one, other)
     there = ~(np.isnan(one) | np.isnan(other))
     seeds = np.maximum(there.sum(axis=1), 1)
@@ -199,14 +199,14 @@ def _test_directions(
 def compare_neighbours(
     values: _Floats, starts: NDArray[np.bool_] | None = None
 ) -> tuple[_Floats, list[str]]:
-    """How sure it is that each line differs from the next, and what to know of it.
+    """P-values of the difference of each line from the next, and notes on them.
 
     `values`: (lines, seeds) of lines in the order of their means; NaN where a line lacks a seed.
-    `starts`: (lines,) which lines begin a group: they are not compared with the line before them.
+    `starts`: (lines,) whether a line begins a group: it is not compared with the line before it.
     None for a single group.
 
-    Returns: (lines - 1,) p-values for all comparisons together; NaN where no seed is shared, or
-    none is made. And notes: why lines share ranks if no comparison could be significant.
+    Returns: (lines - 1,) p-values for all comparisons together; NaN if no seed is shared, or no
+    comparison is made. And notes: why lines share ranks if no comparison could be significant.
     """
     pairs = slice(None) if starts is None else np.flatnonzero(~starts[1:])
     one, other = values[:-1][pairs], values[1:][pairs]
@@ -238,7 +238,7 @@ def note_contrary(contrary: NDArray[np.bool_], so: str) -> list[str]:
 def note_too_few(differences: NDArray[np.int64], so: str = "") -> list[str]:
     """A note if there are too few seeds for any significant difference; else an empty list.
 
-    `differences`: (pairs,) at how many seeds both sides differ. `so`: what follows from it.
+    `differences`: (pairs,) number of seeds at which both sides differ. `so`: the consequence.
     """
     compared, seeds = int((differences > 0).sum()), int(differences.max(initial=0))
     enough = count_needed_seeds(compared)
@@ -254,9 +254,9 @@ def note_too_few(differences: NDArray[np.int64], so: str = "") -> list[str]:
 def share_ranks(p_values: _Floats, starts: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
     """Ranks of lines in order, best first; neighbours share one unless they differ significantly.
 
-    `p_values`: (lines - 1,) p-value of each line against the next; NaN where they were not
-    compared. `starts`: (lines,) which lines begin a group, whose ranks begin at 1; None for a
-    single group.
+    `p_values`: (lines - 1,) p-value of each line against the next; NaN if they were not compared.
+    `starts`: (lines,) whether a line begins a group, whose ranks begin at 1; None for a single
+    group.
     """
     places = np.arange(len(p_values) + 1)
     first = places == 0 if starts is None else starts
@@ -268,7 +268,7 @@ def share_ranks(p_values: _Floats, starts: NDArray[np.bool_] | None = None) -> N
 
 
 def count_needed_seeds(comparisons: int) -> int:
-    """The least number of seeds with which so many neighbours can be told apart at all.
+    """The least number of seeds with which this many comparisons can be significant at all.
 
     Of n differences the least p-value is 2^(1 - n): that all have the same sign.
     """

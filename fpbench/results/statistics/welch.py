@@ -20,7 +20,7 @@ class SampleMoments:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far the mean of the means of some samples is from that of others, or from a number."""
+    """The difference of the mean of some samples' means from that of others, or from a number."""
 
     mean: float
     low: float
@@ -39,7 +39,7 @@ def compare_means(
 
     Welch (Biometrika 34, 1947): the variance is the sum of those of the means, and the degrees of
     freedom follow Satterthwaite's rule. With one sample against a number it is Student's t-test.
-    A difference without any spread is what it is.
+    A difference without any spread is exact.
     """
     from scipy.stats import t
 
@@ -64,6 +64,6 @@ def _average(samples: Sequence[SampleMoments]) -> float:
 
 
 def _compute_variances(samples: Sequence[SampleMoments]) -> list[tuple[float, int]]:
-    """What each sample adds to the variance of the mean of means, and its degrees of freedom."""
+    """Each sample's part of the variance of the mean of means, and its degrees of freedom."""
     n = len(samples)
     return [(s.deviation**2 / s.count / n**2, s.count - 1) for s in samples]

@@ -1,1 +1,1 @@
-"""Whether rows say what a paper says."""
+"""Comparison of rows with the statements of a paper."""

@@ -1,4 +1,4 @@
-"""What rows say about an expectation: one number a seed, and how sure their mean is."""
+"""The evidence of rows on an expectation: one number per seed, and the interval of their mean."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from fpbench.results.statistics.welch import SampleMoments, compare_means
 _Floats: TypeAlias = NDArray[np.float64]
 
 LEAST_SEEDS = 5
-"""Over fewer seeds a standard deviation decides nothing, and a mean is told to rest on few."""
+"""With fewer seeds a standard deviation decides nothing, and a mean has a note on few seeds."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class Evidence:
     ours: Interval | None
     """None if the rows give no number."""
     note: str = ""
-    """Why they give none, or what to know of the number."""
+    """Why they give none, or a note on the number."""
     decisive: bool = True
-    """Whether it may decide."""
+    """Whether the number may decide."""
 
 
 def gather_evidence(expectation: Expectation, rows: RowGroup) -> Evidence:
@@ -111,7 +111,7 @@ def _weigh_seeds(expectation: Expectation, values: Mapping[Any, float], lack: st
 
 
 def _describe_doubt(ours: Interval) -> str:
-    """What to know of a number that rests on few seeds, or on seeds that all say the same."""
+    """A note on a number from few seeds, or from seeds with the same value."""
     if ours.count == 1:
         return "one seed: its value decides"
     if ours.low is None:
@@ -152,7 +152,7 @@ def _measure_along(
 
 
 def _correlate_ranks(parameter: _Floats, measure: _Floats) -> float:
-    """Spearman's; 0 if the measure does not change."""
+    """Spearman's rank correlation; 0 if the measure does not change."""
     from scipy.stats import spearmanr
 
     if np.ptp(measure) == 0:
@@ -176,7 +176,7 @@ def _measure_extreme(expectation: Extreme, rows: RowGroup) -> Evidence:
         value: np.array([named[seed] - mine[seed] for seed in named if seed in mine], np.float64)
         for value, mine in means.items()
     }
-    # The rival is the best over all seeds: the best of each seed would owe its place to noise.
+    # The rival is the best over all seeds: the best at each seed would owe its place to noise.
     sign = 1 if expectation.check == "least" else -1
     others = [value for value in gaps if len(gaps[value])]
     if not others:
@@ -190,7 +190,8 @@ def _measure_extreme(expectation: Extreme, rows: RowGroup) -> Evidence:
         low, high = sorted(sign * end for end in ends)
         spread = (low, high) if low < high else (None, None)
         ours = replace(ours, low=spread[0], high=spread[1])
-        # One that shares one seed may be better by any amount; not so if another surely is.
+        # A rival that shares one seed may be better by any amount, unless another certainly is
+        # better.
         decisive = not alone or expectation.region.misses(low, high)
     notes = [f"next best: {rival}", _describe_doubt(ours)]
     notes += [] if decisive else [f"{alone[0]} shares one seed only"]
@@ -201,12 +202,12 @@ def _compare_spreads(expectation: VariesMore, rows: RowGroup) -> Evidence:
     one, other, lack = _take_both(rows, expectation.of, expectation.value, expectation.than)
     if lack:
         return Evidence(None, lack)
-    # A seed that only one of them has says nothing of their difference.
+    # A seed that only one side has says nothing about their difference.
     here, there = set(one.values("seed")), set(other.values("seed"))
     seeds = sorted(here & there)
     rng = np.random.default_rng(zlib.crc32(expectation.quantity.encode()))
     drawn = rng.integers(len(seeds), size=(RESAMPLES, len(seeds)))
-    # How often each seed was drawn; the first line is the seeds as they are.
+    # Number of draws of each seed; the first line is the seeds themselves.
     times = np.vstack([np.ones(len(seeds)), [np.bincount(d, minlength=len(seeds)) for d in drawn]])
     more, less = (
         _average_spread(_take_seeds(mine, seeds), expectation.measure, seeds, times)
@@ -239,7 +240,7 @@ def _take_seeds(rows: RowGroup, seeds: Collection[int]) -> RowGroup:
 
 
 def _compare_audits(expectation: Lower, rows: RowGroup) -> Evidence:
-    """The difference of two means of repeated audits, and Welch's interval of it."""
+    """The difference of two means of repeated audits, and its Welch interval."""
     measure, of = expectation.measure, expectation.of
     if of is None:
         seeds, alone = set(rows.values("seed")), set()
@@ -261,7 +262,7 @@ def _compare_audits(expectation: Lower, rows: RowGroup) -> Evidence:
 
 
 def _read_moments(rows: RowGroup, measure: str) -> list[SampleMoments]:
-    """What each row says of repeated audits."""
+    """Each row's moments of repeated audits."""
     columns = (rows.numbers(name) for name in (measure, f"{measure}_deviation", "repetitions"))
     return [
         SampleMoments(mean, sd, int(count))
@@ -272,7 +273,7 @@ def _read_moments(rows: RowGroup, measure: str) -> list[SampleMoments]:
 def _average_spread(rows: RowGroup, measure: str, seeds: Sequence[Any], times: _Floats) -> _Floats:
     """(resamples,) standard deviations over seeds, averaged over combinations of components.
 
-    `times`: (resamples, seeds) how often each seed counts.
+    `times`: (resamples, seeds) number of times that each seed counts.
 
     NaN where no combination has two seeds.
     """

@@ -1,4 +1,4 @@
-"""Rows beside all that their matrix states: verdicts, and the tables that it asks for."""
+"""Rows compared with the statements of their matrix: verdicts, and the tables of the matrix."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from fpbench.store.results import Results
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """What became of all that a matrix states."""
+    """The verdicts on all statements of a matrix."""
 
     title: str
     scale: str
-    """With which profile and how many seeds, where the whole matrix has others; or empty."""
+    """The profile and number of seeds, if the whole matrix has others; or empty."""
     tables: list[Sheet]
     """The tables that the matrix asks for."""
     verdicts: list[ExpectationVerdict]
-    """What is stated, one by one."""
+    """Verdicts on the statements, one by one."""
     tables_of_strongest: list[Sheet]
-    """What the paper does not show: tables of the strongest adversaries of the run."""
+    """Tables beyond the paper: of the strongest adversaries of the run."""
     verdicts_on_strongest: list[ExpectationVerdict]
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """How many statements hold, in plain English."""
+        """The number of statements that hold, in plain English."""
         strongest = self.verdicts_on_strongest
         counted = f"{describe_standings(self.verdicts)} {describe_outcomes(self.verdicts)}"
         beside = f"With the strongest adversary only: {describe_standings(strongest)}"
@@ -43,12 +43,12 @@ class Judgement:
 
     @property
     def deviates(self) -> bool:
-        """Whether anything that is stated deviates from what was measured."""
+        """Whether any statement deviates from the measured numbers."""
         return any(verdict.outcome == ExpectationOutcome.DEVIATES for verdict in self.verdicts)
 
 
 def judge_results(matrix: Matrix, results: Results) -> Judgement:
-    """The rows of a run, compared with what its matrix states."""
+    """The rows of a run, compared with the statements of its matrix."""
     rows = RowGroup(results)
     tables = [(table, make_sheet(table, summarise(table, rows))) for table in matrix.summaries]
     return Judgement(
@@ -62,7 +62,7 @@ def judge_results(matrix: Matrix, results: Results) -> Judgement:
 
 
 def _describe_scale(matrix: Matrix, seeds: int) -> str:
-    """How a run is smaller or larger than its whole matrix; empty if it is not."""
+    """The scale of a run that is smaller or larger than its whole matrix; empty if it is not."""
     profile = f"profile {matrix.profile}" if matrix.profile else ""
     instead = f"{seeds} seed{'s' * (seeds != 1)} instead of {matrix.seeds_in_full}"
     chosen = (f"{kind} {', '.join(sorted(own)) or '-'}" for kind, own in matrix.chosen.items())

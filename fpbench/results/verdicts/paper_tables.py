@@ -19,7 +19,7 @@ from fpbench.results.statistics.intervals import Interval, estimate_interval
 from fpbench.results.verdicts.verdicts import take_strongest
 
 _OPTIONAL = ("mechanism", "policy")
-"""Kinds that an audit may do without."""
+"""Kinds that an audit need not have."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class SummaryRow:
 
 
 def summarise(summary: SummaryTable, rows: RowGroup) -> list[SummaryRow]:
-    """The lines of a summary, in the order in which their labels first come.
+    """The lines of a summary, in the order in which their labels first appear.
 
     `rows`: rows of a run; those that are done count.
     """
@@ -57,7 +57,7 @@ def _format_label(value: Any) -> str:
 
 
 def _compute_value(column: SummaryColumn, group: RowGroup) -> tuple[Interval | None, bool]:
-    """The mean over seeds of a column; a seed whose rows differ has no one value."""
+    """The mean over seeds of a column; and whether rows of a seed differ, so that there is none."""
     mine = group.where(column.where)
     by_seed: dict[int, set[float]] = {}
     for seed, value in zip(mine.values("seed"), mine.numbers(column.measure).tolist(), strict=True):
@@ -70,7 +70,7 @@ def _compute_value(column: SummaryColumn, group: RowGroup) -> tuple[Interval | N
 
 
 def make_sheet(summary: SummaryTable, lines: Sequence[SummaryRow]) -> Sheet:
-    """A summary as a table; what all its lines share stands above it once."""
+    """A summary as a table; what all its lines share is written once, above it."""
     if not lines:
         return Sheet(summary.title, "nothing of it has been run", (), ())
     varying = [k for k in summary.rows if len({line.labels[k] for line in lines}) > 1]
@@ -82,7 +82,7 @@ def make_sheet(summary: SummaryTable, lines: Sequence[SummaryRow]) -> Sheet:
     places = [place for place in range(len(summary.columns))
               if any(line.values[place] or line.several[place] for line in lines)]  # fmt: skip
     columns = [summary.columns[place] for place in places]
-    several = "several: rows of one seed say different things; `where` narrows them down"
+    several = "several: rows of one seed have different values; `where` narrows them down"
     return Sheet(
         title=summary.title,
         about=" · ".join(shared),
@@ -114,7 +114,7 @@ _HEADINGS = {
     "claim_metric": "claimed metric",
 }
 _ABSENT = {"asked_metric": "none"}
-"""What stands for a learner that was trained for no metric."""
+"""The text for a learner that was trained for no metric."""
 
 
 def _format_value(column: SummaryColumn, value: Interval | None, several: bool) -> str:

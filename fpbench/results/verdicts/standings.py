@@ -1,4 +1,4 @@
-"""What all verdicts on one statement say together: whether it holds, and under what conditions."""
+"""The verdicts on one statement taken together: whether it holds, and under what conditions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fpbench.results.verdicts.verdicts import ExpectationOutcome, ExpectationVer
 
 
 class Standing(StrEnum):
-    """What became of a statement as a whole."""
+    """The result of a statement as a whole."""
 
     HOLDS = "holds"
     CONDITIONS = "holds under conditions"
@@ -32,22 +32,22 @@ class JudgedStatement:
     standing: Standing
     """`holds` if all verdicts are matched; `holds under conditions` if half of them or more are,
     and others deviate or are undecided, and `holds in few cases` if fewer are; `does not hold` if
-    none is matched and some deviate. What was not run does not count."""
+    none is matched and some deviate. Cells that were not run do not count."""
     counts: dict[ExpectationOutcome, int]
-    """How many verdicts of each outcome there are, but for those that were not run."""
+    """Number of verdicts by outcome, without those that were not run."""
     least: float | None
     """The least of our numbers; None if nothing was run."""
     greatest: float | None
     verdicts: tuple[ExpectationVerdict, ...]
-    """All verdicts on it, also on what was not run."""
+    """All verdicts on it, even those that were not run."""
     where: dict[ExpectationOutcome, tuple[str, ...]]
-    """Of statements that hold in some cases only: data sets and settings by outcome."""
+    """Data sets and settings by outcome, for statements that hold in some cases only."""
 
 
 def judge_statements(verdicts: Iterable[ExpectationVerdict]) -> list[JudgedStatement]:
     """Statements with their standing, in the order of their verdicts.
 
-    `verdicts`: as `evaluate` gives them: those of one statement beside each other.
+    `verdicts`: as `evaluate` returns them, those of one statement adjacent.
     """
     return [
         _judge(expectation, list(group))
@@ -66,7 +66,7 @@ _STANDS = {
 
 
 def describe_standings(verdicts: Iterable[ExpectationVerdict]) -> str:
-    """How many statements hold, and how many do not, in a sentence."""
+    """The numbers of statements that hold and do not hold, in a sentence."""
     judged = judge_statements(verdicts)
     counts = Counter(one.standing for one in judged)
     parts = [
@@ -86,7 +86,7 @@ _BECAME = {
 
 
 def describe_outcomes(verdicts: Collection[ExpectationVerdict]) -> str:
-    """How many verdicts there are of each outcome, in a sentence."""
+    """The number of verdicts of each outcome, in a sentence."""
     counts = Counter(verdict.outcome for verdict in verdicts)
     parts = [f"{counts[outcome]} {verb}" for outcome, verb in _BECAME.items() if counts[outcome]]
     return f"Of {len(verdicts)} check{'s' * (len(verdicts) != 1)}, {list_words(parts)}."

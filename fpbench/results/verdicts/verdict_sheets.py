@@ -13,9 +13,9 @@ from fpbench.results.verdicts.standings import JudgedStatement, judge_statements
 from fpbench.results.verdicts.verdicts import ExpectationOutcome, ExpectationVerdict
 
 _MOST_REASONS = 4
-"""Reasons that are given why checks could not be run."""
+"""Greatest number of reasons listed for checks that could not be run."""
 _REASON_LENGTH = 90
-"""Letters of a reason; the table of the checks has all of it."""
+"""Greatest length of a reason; the table of the checks has all of it."""
 _MOST_EXCEPTIONS = 4
 """Statements with more exceptions do not name them; the table of their verdicts does."""
 
@@ -69,7 +69,7 @@ def _format_ours(verdict: ExpectationVerdict) -> tuple[str, str, str]:
 def make_standings_sheet(
     verdicts: Sequence[ExpectationVerdict], title: str = "", opening: tuple[str, ...] = ()
 ) -> Sheet:
-    """Each statement in a line: whether it holds, how often, and the range of our numbers."""
+    """One line per statement: whether it holds, how often, and the range of our numbers."""
     rows = []
     for judged in judge_statements(verdicts):
         run = sum(judged.counts.values())
@@ -97,7 +97,7 @@ def _list_reasons(verdicts: Sequence[ExpectationVerdict]) -> tuple[str, ...]:
 
 
 def _name_exceptions(judged: JudgedStatement) -> str:
-    """Where a statement does not hold that holds elsewhere, if these places are few."""
+    """Exceptions of a statement that holds in other cases, if the exceptions are few."""
     places = [place for outcome, names in judged.where.items()
               if outcome is not ExpectationOutcome.MATCHED for place in names]  # fmt: skip
     return f" (not {'; '.join(places)})" if 0 < len(places) <= _MOST_EXCEPTIONS else ""

@@ -1,4 +1,4 @@
-"""Whether rows agree with what was expected of them: pure functions of stored rows."""
+"""Whether rows agree with expectations: pure functions of stored rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PLANNED = (*KINDS, "seed")
 
 
 class ExpectationOutcome(StrEnum):
-    """What became of an expectation."""
+    """The outcome of an expectation."""
 
     MATCHED = "matched"
     DEVIATES = "deviates"
@@ -32,7 +32,7 @@ class ExpectationOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class ExpectationVerdict:
-    """An expectation beside what our rows say, for one combination of values.
+    """An expectation compared with our rows, for one combination of values.
 
     Notes
     -----
@@ -41,10 +41,10 @@ class ExpectationVerdict:
     edge of R or there are too few seeds for the check. With one seed, which has no interval, the
     number itself decides, and the note says so; a `share` has an interval even then.
 
-    Where all seeds gave the same number there is no interval either: it decides, and the note says
-    so. Of statements that are neither true nor false (a gain of 0 "above 0") 5 % are decided at 20
-    seeds, 8 % at 5, 25 % at 3 and half at 2, where normal: the bootstrap is too narrow for so few.
-    Of `least` and `most`, whose interval is another, 4 % at most, however few seeds there are.
+    If all seeds gave the same number there is no interval either: the number decides, and the note
+    says so. Of statements that are neither true nor false (a gain of 0 "above 0"), 5 % are decided
+    at 20 seeds, 8 % at 5, 25 % at 3 and half at 2, for normal values: the bootstrap is too narrow
+    for few seeds. `least` and `most` have another interval: 4 % or less are decided at any number.
     """
 
     expectation: Expectation
@@ -52,15 +52,15 @@ class ExpectationVerdict:
     """The combination: values of `dataset` and of the columns of the expectation's `per`."""
     outcome: ExpectationOutcome
     ours: Interval | None
-    """Our number, that `expectation.quantity` describes; None if there is none."""
+    """Our number, which `expectation.quantity` describes; None if there is none."""
     rows: int
-    """Rows that it rests on."""
+    """Number of rows behind it."""
     note: str
     """Why it was not run or not decided, and what was left out."""
 
     @property
     def stated(self) -> float | str:
-        """What is stated: a number, or a condition on ours."""
+        """The stated number, or the condition on ours."""
         return self.expectation.stated
 
 
@@ -70,8 +70,8 @@ def evaluate(
     """Verdicts on expectations, at least one for each, in their order.
 
     `rows`: rows of any status. Their order decides the order of the verdicts and nothing else. A
-    data set none of whose rows is done has a verdict of its own, `not run`. `ignore`: columns that
-    `where` and `per` of the expectations are to say nothing about.
+    data set without a done row has a verdict of its own, `not run`. `ignore`: columns to leave out
+    of `where` and `per` of the expectations.
     """
     return [v for e in expectations for v in _evaluate(e, rows, frozenset(ignore))]
 
@@ -79,10 +79,10 @@ def evaluate(
 def evaluate_strongest(
     expectations: Iterable[Expectation], rows: RowGroup
 ) -> list[ExpectationVerdict]:
-    """Verdicts on what is said of some adversaries, from the rows of the strongest ones.
+    """Verdicts on expectations about some adversaries, from the rows of the strongest ones.
 
     Expectations whose `where` names no adversary are left out, as they are about the targets or
-    about all adversaries, and so are those that ask for it by `strongest = false`.
+    about all adversaries. Expectations with `strongest = false` are left out, too.
     """
     named = [e for e in expectations if "adversary" in e.where and e.strongest]
     return evaluate(named, take_strongest(rows), ignore=("adversary",))
@@ -91,7 +91,7 @@ def evaluate_strongest(
 def find_strongest(rows: RowGroup) -> dict[tuple[str, str], str]:
     """The adversary with the highest mean `initial_accuracy`, per dataset and learner.
 
-    Of equals, the first in the order of the alphabet.
+    Of equals, the first in alphabetical order.
     """
     done = rows.done()
     guesses = done.take(~np.isnan(done.numbers("initial_accuracy")))
@@ -107,7 +107,7 @@ def find_strongest(rows: RowGroup) -> dict[tuple[str, str], str]:
 def take_strongest(rows: RowGroup) -> RowGroup:
     """The rows of the strongest adversary per dataset and learner.
 
-    Rows of a dataset and learner for which no adversary has made a guess are all kept: they say
+    If no adversary has made a guess for a dataset and learner, all their rows are kept: they say
     why not.
     """
     best = find_strongest(rows)
@@ -138,7 +138,7 @@ def _evaluate(
 def _judge_dataset(
     expectation: Expectation, matching: RowGroup, undone: RowGroup, per: tuple[str, ...]
 ) -> Iterator[ExpectationVerdict]:
-    """A verdict for each combination; one too for those of which no row is done."""
+    """A verdict for each combination, even for combinations without a done row."""
     early = [column for column in per if column in _PLANNED]
     lost, seen = undone.split(early), set()
     for values, group in matching.split(per).items():
@@ -197,7 +197,7 @@ def _make_not_run(
 
 
 def _explain_unmatched(rows: RowGroup, where: Mapping[str, Any]) -> str:
-    """Which condition no row meets."""
+    """The condition that no row meets, in words."""
     if not len(rows):
         return "there are no rows"
     for column, wanted in where.items():
@@ -213,14 +213,14 @@ def _explain_unmatched(rows: RowGroup, where: Mapping[str, Any]) -> str:
 
 
 def _suggest_present(wanted: Any, values: Collection[Any]) -> str:
-    """What there is instead: words may be misspelt, numbers may only differ."""
+    """A hint on the existing values: the nearest word, or the numbers."""
     if isinstance(wanted, str):
         return suggest_name(wanted, map(str, values))
     return f"there is {', '.join(map(str, sorted(values, key=str)[:9]))}"
 
 
 def _explain_incomplete(expectation: Expectation, rows: RowGroup) -> str:
-    """Which column no row has a value in."""
+    """The column in which no row has a value, in words."""
     for column in expectation.columns:
         if all(value is None for value in rows.values(column)):
             return _explain_no_column(column, rows)
@@ -235,7 +235,7 @@ def _explain_no_column(column: str, rows: RowGroup) -> str:
 
 
 def _explain_undone(rows: RowGroup) -> str:
-    """What became of rows that are not done."""
+    """The statuses and reasons of rows that are not done."""
     fates = zip(rows.values("status"), rows.values("reason"), strict=True)
     counts = Counter((status or "not yet run", reason) for status, reason in fates)
     order = sorted(counts, key=lambda fate: (-counts[fate], str(fate)))
