@@ -1,1 +1,1 @@
-"""What a run says, to look at: one self-contained HTML file, and figures for papers."""
+"""The results of a run to look at: one self-contained HTML file, and figures for papers."""

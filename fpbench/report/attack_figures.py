@@ -1,4 +1,4 @@
-"""Figures of one attack on somebody's model: whose group is at risk, and what gives it away."""
+"""Figures of one attack on a model: whose group is at risk, and what gives the group away."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _BINS = 20
 def attack_figures(people: DataFrame, waterfall: Waterfall | None) -> list[Figure]:
     """The figures of an attack.
 
-    `people`: a row for each person: `group` and `risk`, as `AttackResult.people` has them.
-    `waterfall`: what each level of knowledge adds, if it is known.
+    `people`: a row for each person with `group` and `risk`, as in `AttackResult.people`.
+    `waterfall`: what each level of knowledge adds, if known.
     """
     drawn = [_draw_risks(people)]
     if waterfall is not None:
@@ -32,7 +32,7 @@ def attack_figures(people: DataFrame, waterfall: Waterfall | None) -> list[Figur
 
 
 def _draw_risks(people: DataFrame) -> Figure:
-    """How many people of each group are at which risk."""
+    """The share of people of each group in each class of risk."""
     series = []
     for group, risks in people.groupby("group", sort=False, observed=True)["risk"]:
         counts, edges = np.histogram(risks, _BINS, (0, 1))
@@ -45,8 +45,8 @@ def _draw_risks(people: DataFrame) -> Figure:
         series.append(Series(f"{group} ({len(risks):,} people)", tuple(points)))
     return Figure(
         "people", "How likely the adversary finds each person's group",
-        "Of each group, how many people the adversary gives which probability of their true group, "
-        f"in {_BINS} classes.",
+        "Share of the people of each group by the probability that the adversary gives their true "
+        f"group, in {_BINS} classes.",
         Axis("probability of the true group, %"), Axis("people of the group, %"),
         (Panel("", tuple(sorted(series, key=lambda one: one.name))),),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a report carries: a run as plain data."""
+"""The content of a report: a run as plain data."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from fpbench.results.verdicts.verdict_sheets import format_range, lay_out_verdic
 from fpbench.results.verdicts.verdicts import ExpectationOutcome
 
 _OF_DATASET = "data set "
-"""How the scope of a leaderboard of one data set begins."""
+"""The beginning of the scope of a leaderboard of one data set."""
 
 
 def make_content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
-    """A run as plain data: what the page's script reads.
+    """A run as plain data, which the page's script reads.
 
-    `catalog`: what is installed: it knows the parameters that the matrix leaves as they are.
+    `catalog`: the installed components: it knows the parameters that the matrix does not set.
     """
     latest: Mapping[str, Any] = run.sessions[-1].environment if run.sessions else {}
     versions = latest.get("packages", {})
@@ -74,7 +74,7 @@ def make_content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
 
 
 def _collect_cells(run: Gathered) -> dict[str, Any]:
-    """The rows, their labels as the number of a combination."""
+    """The rows, with the number of a combination instead of labels."""
     number = {i: one.number for one in run.combinations for i in one.rows}
     results = run.results
     names = ("cell", "seed", "status", "reason", "seconds", *results.names)
@@ -87,7 +87,7 @@ def _collect_cells(run: Gathered) -> dict[str, Any]:
 
 
 def _collect_glossary(run: Gathered) -> dict[str, dict[str, Any]]:
-    """What the measures that the page shows are called and mean, and which way is better."""
+    """Headings and meanings of the measures that the page shows, and which direction is better."""
     names = [*run.results.names, *(name for board in run.boards for name in board.measured)]
     names += [name for front in run.fronts for name in front.objectives]
     glossary = run.results.glossary
@@ -101,7 +101,7 @@ def _collect_glossary(run: Gathered) -> dict[str, dict[str, Any]]:
 
 
 def _write_messages(run: Gathered) -> list[dict[str, Any]]:
-    """What the page says first: sentences on each data set, beside its waterfall."""
+    """The first block of the page: sentences on each data set, beside its waterfall."""
     messages: dict[str, dict[str, Any]] = {}
 
     def say(scope: str) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def _write_messages(run: Gathered) -> list[dict[str, Any]]:
 
 
 def _collect_statements(judged: Judgement) -> dict[str, Any]:
-    """What a matrix states, and whether it holds; the tables that it asks for."""
+    """The statements of a matrix, and whether they hold; the tables that it asks for."""
     groups = {"": judged.verdicts, "with the strongest adversary": judged.verdicts_on_strongest}
     lines = [
         {"among": among, **_describe_statement(one)}
@@ -145,7 +145,7 @@ def _describe_statement(judged: JudgedStatement) -> dict[str, Any]:
 
 
 def _describe_table(sheet: Sheet) -> dict[str, Any]:
-    """A table as it is printed."""
+    """A printed table as plain data."""
     return {
         "title": sheet.title, "about": sheet.about, "rows": [list(row) for row in sheet.rows],
         "columns": [[column.heading, column.number] for column in sheet.columns],
@@ -154,7 +154,7 @@ def _describe_table(sheet: Sheet) -> dict[str, Any]:
 
 
 def _choose_columns(board: Leaderboard) -> list[str]:
-    """The columns of a leaderboard; a page has room for the model's beside an attack's."""
+    """The columns of a leaderboard; a page has room for the model's beside the attack's."""
     names = list_columns(board)
     if board.view == "defences" or is_of_audits(board) or board.in_points:
         return names
@@ -163,7 +163,7 @@ def _choose_columns(board: Leaderboard) -> list[str]:
 
 
 def _describe_board(board: Leaderboard, run: Gathered) -> dict[str, Any]:
-    """The only place that knows how a leaderboard is made."""
+    """A leaderboard as plain data; the only place that knows how a leaderboard is made."""
     lines = [*board.lines, *([board.reference] if board.reference else [])]
     measures = {}
     for name in board.measured:
@@ -240,14 +240,14 @@ def _describe_front(front: Front, run: Gathered) -> dict[str, Any]:
 def _add_defaults(
     kind: str, component: ConfiguredComponent, catalog: Catalog, versions: Mapping[str, str]
 ) -> ConfiguredComponent:
-    """The component with the parameters that the matrix leaves as they are.
+    """The component with the parameters that the matrix does not set.
 
-    `versions`: of the distributions that the run was made with: others may have other defaults.
+    `versions`: versions of the run's distributions: other versions may have other defaults.
     """
     try:
         source = catalog.entry(kind, component.use).source
         then = versions.get(source.distribution)
-        if source.distribution == DISTRIBUTION:  # it was `fpbench` before
+        if source.distribution == DISTRIBUTION:  # its name was `fpbench` before
             then = then or versions.get("fpbench")
         if then != source.version:
             made_with = f"{source.distribution} {then or 'of an unknown version'}"
@@ -262,7 +262,7 @@ def _add_defaults(
 
 
 def _summarise(kind: str, component: ConfiguredComponent, catalog: Catalog) -> str:
-    """What a component does, in a line; empty if it is not installed here."""
+    """A line on what a component does; empty if it is not installed here."""
     try:
         return catalog.component(kind, component.use).summary
     except FpbenchError:
@@ -308,7 +308,7 @@ def _describe_series(series: Series) -> dict[str, Any]:
 
 
 def _to_json_value(value: Any) -> Any:
-    """What JSON has no word for becomes what a column has for it."""
+    """Values that JSON cannot represent, coded as in columns."""
     if isinstance(value, Mapping):
         return {str(key): _to_json_value(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FORMATS = ("pdf", "svg", "png")
-"""What can be drawn, by the ending of the file."""
+"""Formats of drawings, by the ending of the file."""
 
-# Okabe and Ito (2008), but for yellow, which is lost on white; the colour-blind tell them apart.
+# Okabe and Ito (2008), colours for the colour-blind, without yellow, which is lost on white.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS = ("o", "s", "D", "^", "P", "X", "*")
 _COLUMNS = 3
 _PANEL = (2.7, 2.1)
-"""Inches of a panel of several: three of them fill a page."""
+"""Inches of one of several panels: three of them fill a page."""
 _ALONE = (3.4, 2.5)
 """Inches of a panel alone: a column."""
 _WORD, _LETTER = 0.25, 0.068
@@ -37,7 +37,7 @@ _UPRIGHT = 6
 _STYLE = {
     "pdf.fonttype": 42,  # TrueType, whole and embedded: journals refuse type 3
     "ps.fonttype": 42,
-    "svg.fonttype": "path",  # letters as shapes: the same wherever it is shown
+    "svg.fonttype": "path",  # letters as shapes: they look the same everywhere
     "svg.hashsalt": "fpbench",  # the same figure is the same file
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],  # which comes with matplotlib
@@ -61,11 +61,11 @@ def draw(figure: Figure, output: Path, *, width: float | None = None) -> None:
     The same figure is the same file, byte for byte, with the same version of matplotlib. In PDF
     fonts are embedded (TrueType); in SVG letters are shapes.
 
-    `output`: the file; its ending says the format. `width`: inches; by default as wide as its
-    panels need.
+    `output`: the file; its ending is the format. `width`: inches; by default as wide as its panels
+    need.
 
-    Raises InputError if the ending is none of `FORMATS`, the width cannot be, matplotlib is not
-    installed, or the file cannot be written.
+    Raises InputError if the ending is not one of `FORMATS`, the width is out of range, matplotlib
+    is not installed, or the file cannot be written.
     """
     content = render(figure, check(output), width=width)
     try:
@@ -88,7 +88,7 @@ def render(figure: Figure, form: str, *, width: float | None = None) -> bytes:
         names, places = _names(figure), _find_places(figure)
         each = _ALONE if columns == 1 else _PANEL
         wide = width or columns * max(each[0], _measure_room(figure, places))
-        # As many columns of the legend as there is room for its longest name.
+        # The legend has as many columns as its longest name leaves room for.
         across = max(1, int(wide / (0.6 + _LETTER * max(map(len, names)))))
         below = 0.2 + 0.17 * math.ceil(len(names) / across)
         canvas = Canvas(figsize=(wide, each[1] * rows + below), layout="constrained")
@@ -110,9 +110,9 @@ def render(figure: Figure, form: str, *, width: float | None = None) -> bytes:
 
 
 def check(output: Path) -> str:
-    """The format that a file's ending says.
+    """The format of a file, by its ending.
 
-    Raises InputError if it says none, or nothing is there to draw it with.
+    Raises InputError if it is not one of `FORMATS`, or matplotlib is not installed.
     """
     form = check_output(output).suffix.lower().removeprefix(".")
     if form not in FORMATS:
@@ -137,7 +137,7 @@ def _names(figure: Figure) -> list[str]:
 
 
 def _find_places(figure: Figure) -> dict[Any, int]:
-    """Where words stand on the x axis."""
+    """The positions of words on the x axis."""
     points = (p for panel in figure.panels for series in panel.series for p in series.points)
     return {place: i for i, place in enumerate(dict.fromkeys(point.x for point in points))}
 
@@ -153,7 +153,7 @@ def _measure_room(figure: Figure, places: Mapping[Any, int]) -> float:
 
 
 def _fold_word(place: Any) -> str:
-    """A word as it is written upright."""
+    """A word, broken into lines for upright writing."""
     return fill(str(place), 12, break_long_words=False)
 
 
@@ -165,7 +165,7 @@ def _draw_panel(
     places: Mapping[Any, int],
     letters: int,
 ) -> None:
-    """One panel; its title has so many letters a line."""
+    """Draw one panel; `letters` is the length of a line of its title."""
     axes.set_title(_write_label(fill(panel.title, letters)))
     if figure.x.words:
         if len(places) <= _UPRIGHT:
@@ -230,7 +230,7 @@ def _draw_series(axes: Axes, series: Series, x: Sequence[Any], number: int) -> N
 
 
 def _draw_bars(axes: Axes, series: Series, x: Sequence[Any], colour: str) -> None:
-    """Bars that begin where the one before ends, with what each adds above it."""
+    """Draw bars that begin where the bar before ends, with the added value above each."""
     before = 0.0
     for number, (at, point) in enumerate(zip(x, series.points, strict=True)):
         ends = [[_measure_offset(point, point.low)], [_measure_offset(point, point.high)]]
@@ -263,10 +263,10 @@ def _handles(axes: Iterable[Axes]) -> dict[str, Any]:
 
 
 def _write_label(text: str) -> str:
-    """A label, as it is.
+    """A label, escaped for matplotlib.
 
-    matplotlib would read formulas between dollars, and leave names that begin with a line out of
-    its legend.
+    matplotlib would read formulas between dollars, and omit names that begin with an underscore
+    from its legend.
     """
     text = text.replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text

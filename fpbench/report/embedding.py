@@ -1,8 +1,9 @@
 """Rows as columns of JSON, small enough to travel inside a page.
 
-A column is `{"all": [...]}`, or where values recur `{"of": [...], "at": [...]}`: its values, and
-for each row which of them. What JSON has no word for, and whole numbers that a browser cannot hold,
-are `{"is": "nan"}`, `{"is": "inf"}`, `{"is": "-inf"}` and `{"is": "12345678901234567890"}`.
+A column is `{"all": [...]}` or, if values recur, `{"of": [...], "at": [...]}`: its values, and the
+index of each row's value. Values that JSON cannot represent, and whole numbers that a browser
+cannot hold, are `{"is": "nan"}`, `{"is": "inf"}`, `{"is": "-inf"}` and
+`{"is": "12345678901234567890"}`.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _EXACT = 2**53
-"""Greater whole numbers are not exact in a browser."""
+"""The greatest whole number that is exact in a browser."""
 _DIGITS = 8
-"""Of means and intervals; what cells measured keeps every digit."""
+"""Digits of means and intervals; measures of cells keep every digit."""
 
 
 def encode_column(values: Sequence[Any]) -> dict[str, list[Any]]:
-    """A column, coded by its distinct values where that is shorter."""
+    """A column, coded by its distinct values if that is shorter."""
     encoded = [to_plain(value) for value in values]
     keys = [_make_key(value) for value in encoded]
     distinct = dict(zip(keys, encoded, strict=True))
@@ -32,13 +33,13 @@ def encode_column(values: Sequence[Any]) -> dict[str, list[Any]]:
 
 
 def decode_column(coded: Mapping[str, list[Any]]) -> list[Any]:
-    """What a column was made of."""
+    """The values of a coded column."""
     decoded = coded["all"] if "all" in coded else [coded["of"][i] for i in coded["at"]]
     return [_from_plain(value) for value in decoded]
 
 
 def round_numbers(numbers: Iterable[float | None]) -> list[Any]:
-    """Numbers to as many digits as anybody reads."""
+    """Numbers rounded to the digits that readers need."""
     return [
         None if x is None else to_plain(float(f"{x:.{_DIGITS}g}") if math.isfinite(x) else x)
         for x in numbers
@@ -46,7 +47,7 @@ def round_numbers(numbers: Iterable[float | None]) -> list[Any]:
 
 
 def pack(data: Any) -> str:
-    """JSON, compressed and written in letters that no page takes for its own."""
+    """Data as JSON, compressed and coded in characters that are safe in a page."""
     return compress(write_json(data))
 
 
@@ -61,12 +62,12 @@ def compress(text: str) -> str:
 
 
 def unpack(text: str) -> Any:
-    """What was packed."""
+    """The data that was packed."""
     return json.loads(gzip.decompress(base64.b64decode(text)))
 
 
 def to_plain(value: Any) -> Any:
-    """One value as JSON knows it."""
+    """One value in the types of JSON."""
     if hasattr(value, "item"):  # numpy's numbers
         value = value.item()
     if value is None or isinstance(value, bool | str):
@@ -79,7 +80,7 @@ def to_plain(value: Any) -> Any:
 
 
 def _make_key(value: Any) -> Any:
-    """What tells values apart: to Python 1, 1.0 and True are equal, and so are 0.0 and -0.0."""
+    """A key that distinguishes values: in Python 1, 1.0 and True are equal, and 0.0 and -0.0."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, dict) or value == 0:

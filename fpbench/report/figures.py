@@ -1,4 +1,4 @@
-"""Figures as data: what is drawn, and from which cells; HTML and papers draw the same."""
+"""Figures as data: points, and the cells behind them; the page and papers draw the same data."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from fpbench.components.names import KINDS
 from fpbench.report.gathered import Combination, Gathered
 
 MOST_SERIES = 7
-"""Lines that one panel has at most, where they can be told apart by panels: there are as many
-colours that the colour-blind tell apart, on white and on black."""
+"""Greatest number of lines of a panel, if panels can separate more: the number of colours that
+the colour-blind distinguish on white and on black."""
 
 _MOST_LEFT_OUT = 4
-"""Components that a figure leaves out and names; more are counted."""
+"""Greatest number of omitted components that a figure names; more are counted."""
 OPTIONAL = ("mechanism", "policy")
-"""Kinds that an audit may do without."""
+"""Kinds that an audit need not have."""
 
 Place: TypeAlias = float | str
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis shows."""
+    """An axis: its label and scale."""
 
     title: str
     log: bool = False
     """Whether its scale is logarithmic."""
     words: bool = False
-    """Whether its places are words, and not numbers."""
+    """Whether its positions are words instead of numbers."""
 
 
 @dataclass(frozen=True)
 class FigurePoint:
-    """A mean over seeds, and where it stands."""
+    """A mean over seeds, and its position."""
 
     x: Place
     y: float
@@ -44,7 +44,7 @@ class FigurePoint:
     high: float | None
     seeds: int
     combination: int
-    """Whose mean it is: the number of a combination."""
+    """The number of the combination that the mean is of."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Series:
     name: str
     points: tuple[FigurePoint, ...]
     dashed: bool = False
-    """Whether it is there to compare with."""
+    """Whether it is a reference to compare with."""
     joined: bool = True
     """Whether a line joins the points."""
     bars: bool = False
-    """Whether each is a bar from where the one before it ends, and the first from 0."""
+    """Whether each point is a bar from the end of the bar before it, and the first from 0."""
 
 
 @dataclass(frozen=True)
@@ -87,18 +87,18 @@ class Drawn:
 
     measure: str
     name: str = ""
-    """What its series are called besides what tells them apart."""
+    """The name of its series besides their distinguishing dimensions."""
     without: tuple[str, ...] = ()
     """Kinds on which it does not depend."""
     dashed: bool = False
     beside: bool = False
-    """Whether it is there to compare others with, and drawn only where others are."""
+    """Whether it is a reference for others, and drawn only if others are."""
     where: Callable[[Combination], bool] = field(default=lambda _: True, repr=False)
 
 
 @dataclass(frozen=True)
 class Idea:
-    """What figure is to be made, of any run that has what it needs."""
+    """A plan of a figure, for any run that has the needed results."""
 
     name: str
     title: str
@@ -106,22 +106,22 @@ class Idea:
     x: Axis
     y: Axis
     at: Callable[[Combination], Place | None] = field(repr=False)
-    """Where a combination stands on the x axis; None if nowhere."""
+    """The position of a combination on the x axis; None if it has none."""
     draws: tuple[Drawn, ...]
     without: tuple[str, ...] = ()
-    """Dimensions that do not tell series apart: kinds, and `KIND.PARAMETER`, or `.PARAMETER` of any
+    """Dimensions that do not separate series: kinds, and `KIND.PARAMETER`, or `.PARAMETER` of any
     kind."""
     compares: tuple[str, ...] = ()
-    """Dimensions that stay in one panel as long as others can be taken apart."""
+    """Dimensions that stay in one panel as long as others can be split."""
     joined: bool = True
 
 
 Dimensions: TypeAlias = dict[str, str]
-"""What tells a combination from others: kinds, and the parameters that they are swept over."""
+"""The distinguishing dimensions of a combination: kinds, and their swept parameters."""
 
 
 def list_dimensions(run: Gathered, one: Combination) -> Dimensions:
-    """What tells a combination from others, by kind, and by `KIND.PARAMETER` of what is swept."""
+    """The dimensions of a combination, by kind, and by `KIND.PARAMETER` of swept parameters."""
     dimensions_of: Dimensions = {}
     for kind, label in zip(KINDS, one.labels, strict=True):
         parts = run.settings[kind].get(label)
@@ -132,7 +132,7 @@ def list_dimensions(run: Gathered, one: Combination) -> Dimensions:
 
 
 def make(run: Gathered, idea: Idea) -> Figure | None:
-    """The figure, or None if no panel of it would have points at two places of its x axis."""
+    """The figure, or None if no panel would have points at two positions of its x axis."""
     lines: dict[
         tuple[Drawn, tuple[tuple[str, str], ...]], dict[tuple[Place, int], FigurePoint]
     ] = {}
@@ -147,7 +147,7 @@ def make(run: Gathered, idea: Idea) -> Figure | None:
                 continue
             but = (*idea.without, *drawn.without)
             key = tuple((name, v) for name, v in known.items() if not _is_left_out(name, but))
-            # Of what does not depend on all kinds, one of many equal points is enough.
+            # For measures that do not depend on all kinds, one of many equal points is enough.
             place = (at, 0 if drawn.without or idea.joined else one.number)
             point = FigurePoint(at, value.mean, value.low, value.high, value.count, one.number)
             if _is_drawable(idea, point):
@@ -168,14 +168,14 @@ def make(run: Gathered, idea: Idea) -> Figure | None:
 
 
 def _name_left_out(run: Gathered, used: Sequence[tuple[Drawn, Combination]]) -> str:
-    """Components of the run that a figure could show and does not, in a sentence."""
+    """A sentence on components of the run that a figure could show and does not."""
     parts = []
     for kind in KINDS:
         shown = {one.label(kind) for drawn, one in used if kind not in drawn.without} - {""}
         labels = {one.label(kind) for one in run.combinations if one.measures} - {""}
         bases = {label: run.settings[kind][label].base for label in labels
                  if label in run.settings[kind]}  # fmt: skip
-        whole = {bases.get(label, label) for label in shown}  # of which a part is shown
+        whole = {bases.get(label, label) for label in shown}  # some part of them is shown
         left = sorted({label if (base := bases.get(label, label)) in whole else base
                        for label in labels - shown})  # fmt: skip
         if shown and left:
@@ -186,7 +186,7 @@ def _name_left_out(run: Gathered, used: Sequence[tuple[Drawn, Combination]]) -> 
 
 
 def _tells(panel: Panel) -> bool:
-    """Whether points stand at two places at least."""
+    """Whether points are at two positions or more."""
     return len({point.x for series in panel.series for point in series.points}) > 1
 
 
@@ -196,7 +196,7 @@ def _is_left_out(name: str, but: Iterable[str]) -> bool:
 
 
 def _is_drawable(idea: Idea, point: FigurePoint) -> bool:
-    """A logarithmic axis has no place for what is not above 0, and none has one for infinity."""
+    """Whether a point is on the axes: not infinite, and above 0 on a logarithmic axis."""
     ends = [(idea.x, point.x), (idea.y, point.y)]
     return all(
         isinstance(v, str) or (math.isfinite(v) and (v > 0 or not axis.log)) for axis, v in ends
@@ -211,17 +211,17 @@ def _sort_points(points: Iterable[FigurePoint]) -> tuple[FigurePoint, ...]:
 
 
 _Key: TypeAlias = tuple[Drawn, tuple[tuple[str, str], ...]]
-"""What a series draws, and what tells it from others."""
+"""The measure that a series draws, and its distinguishing dimensions."""
 
 
 def _split_panels(series: Mapping[_Key, tuple[FigurePoint, ...]], idea: Idea) -> tuple[Panel, ...]:
-    """Series in panels: by data set, then by as many dimensions as it takes to have few in each."""
+    """Series in panels: by data set, then by further dimensions until each panel has few."""
     varying = _list_varying(series)
     apart = [name for name in varying if name == "dataset"]
     left = [name for name in varying if name not in apart]
     left.sort(key=lambda name: (name in idea.compares, -len(varying[name])))
     while left and max(_count_series(series, apart).values(), default=0) > MOST_SERIES:
-        apart.append(left.pop(0))  # the dimension of the most values makes the most panels
+        apart.append(left.pop(0))  # the dimension with most values makes the most panels
     order = [name for name in varying if name in apart]
     panels: dict[tuple[str, ...], dict[_Key, tuple[FigurePoint, ...]]] = {
         place: {} for place in _count_series(series, order)
@@ -230,7 +230,7 @@ def _split_panels(series: Mapping[_Key, tuple[FigurePoint, ...]], idea: Idea) ->
         known = dict(key)
         fixed = {i for i, name in enumerate(order) if not _is_left_out(name, drawn.without)}
         mine = tuple(known.get(name, "") for name in order)
-        # What does not depend on what panels differ in, stands in all of them.
+        # Series that do not depend on the dimensions of panels are in all panels.
         for place in [mine] if len(fixed) == len(order) else panels:
             if all(place[i] == mine[i] for i in fixed):
                 panels[place][drawn, key] = points
@@ -246,11 +246,11 @@ def _split_panels(series: Mapping[_Key, tuple[FigurePoint, ...]], idea: Idea) ->
 
 
 def _describe_value(name: str, value: str) -> str:
-    """The value of a dimension in words; also where there is none."""
+    """The value of a dimension in words, even if it has none."""
     kind, _, parameter = name.partition(".")
     if kind in OPTIONAL and not value and not parameter:  # it may add noise of its own
         return f"takes no {kind}"
-    # What is left of a label without its parameter may end in a comma.
+    # A label without its parameter may end in a comma.
     return value.rstrip(", ") or (f"without {parameter}" if parameter else f"no {kind}")
 
 
@@ -260,7 +260,7 @@ def _make_panel(
     names: list[str],
     joined: bool,
 ) -> Panel:
-    """A panel; what all its series have in common is in its title, and not in their names."""
+    """A panel; its title has what all its series have in common, and their names do not."""
     within = _list_varying(series)
     shared = {
         name: value
@@ -272,7 +272,7 @@ def _make_panel(
     for (drawn, key), points in series.items():
         known = dict(key)
         told = [name for name in names if name in within and name in known]
-        # An auditor that takes no mechanism needs no word on it: its name says what it does.
+        # For an auditor that takes no mechanism, no words are needed: its name is enough.
         told = [name for name in told if known[name] or name not in OPTIONAL] or told
         words = [_describe_value(name, known[name]) for name in told]
         name = ", ".join(filter(None, [drawn.name, *words])) or drawn.measure.replace("_", " ")
@@ -281,7 +281,7 @@ def _make_panel(
 
 
 def _list_varying(series: Iterable[_Key]) -> dict[str, list[str]]:
-    """The values of the dimensions that tell series apart."""
+    """The values of the dimensions that distinguish series."""
     keys = [(drawn, dict(key)) for drawn, key in series]
     names = dict.fromkeys(name for _, known in keys for name in known)
     values = {
@@ -294,7 +294,7 @@ def _list_varying(series: Iterable[_Key]) -> dict[str, list[str]]:
 
 
 def _count_series(series: Iterable[_Key], apart: Sequence[str]) -> dict[tuple[str, ...], int]:
-    """How many series there are in each panel, but for those that belong in several."""
+    """The number of series in each panel, without those that belong in several."""
     counts: dict[tuple[str, ...], int] = {}
     for drawn, key in series:
         if not any(_is_left_out(name, drawn.without) for name in apart):

@@ -1,4 +1,4 @@
-"""All that a report shows of a run, gathered once."""
+"""All results of a run that a report shows, gathered once."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Combination:
     rows: tuple[int, ...]
     """Its rows, by position."""
     measures: Mapping[str, Interval]
-    """Means over seeds; nothing where no seed is done."""
+    """Means over seeds; empty if no seed is done."""
     texts: Mapping[str, str]
-    """Measures that are texts, where all seeds say the same."""
+    """Measures that are texts, if all seeds have the same."""
 
     def label(self, kind: str) -> str:
         """The label of one kind; empty where it is not used."""
@@ -53,7 +53,7 @@ class Combination:
 
 @dataclass(frozen=True)
 class Gathered:
-    """A run, read."""
+    """The content of a run for a report."""
 
     title: str
     path: str
@@ -70,13 +70,13 @@ class Gathered:
     timings: Mapping[tuple[str, str], float]
     """Mean seconds of a step, by action and component."""
     matrix: str
-    """The matrix file, as it was given; empty if it is not there."""
+    """The matrix file, unchanged; empty if it is missing."""
     judgement: Judgement | None = None
-    """The run compared with what its matrix states; None if nobody asked, or it states nothing."""
+    """The run compared with its matrix's statements; None if not requested, or without any."""
 
     @cached_property
     def combinations(self) -> tuple[Combination, ...]:
-        """What was combined, in the order of the plan; skipped and failed ones too."""
+        """The combinations in the order of the plan, even skipped and failed ones."""
         tally = Tallies(self.results)
         lines = {tuple(tally.labels(i).values()): i for i in range(len(tally))}
         group = RowGroup(self.results)
@@ -112,7 +112,7 @@ class Gathered:
 
     @cached_property
     def waterfalls(self) -> tuple[Waterfall, ...]:
-        """What gives groups away on each data set, as far as it was measured."""
+        """The waterfalls of the data sets for which they were measured."""
         done, _ = self.results.finished()
         if not self.results.measured(LEAK_RANKING, done):
             return ()
@@ -132,9 +132,9 @@ def gather(
 ) -> Gathered:
     """Read a run.
 
-    `rank_by`: the measure to rank by; what the matrix says, if None. `where`: filters that rows
-    must pass, such as `learner=pate*`. `judge`: whether to compare the rows with what the matrix
-    states, whatever profile it was run with.
+    `rank_by`: the measure to rank by; the matrix's measure if None. `where`: filters that rows must
+    pass, such as `learner=pate*`. `judge`: whether to compare the rows with the statements of the
+    matrix, whatever profile it was run with.
 
     Raises StoreError if no cell has been run, or the matrix file of the directory cannot be read;
     InputError if no cell has that measure.
@@ -161,7 +161,7 @@ def gather(
 
 
 def _judge(store: Store, results: Results) -> Judgement | None:
-    """None if the matrix states nothing, or cannot be read."""
+    """The judgement of results; None if the matrix states nothing, or cannot be read."""
     with suppress(FpbenchError):
         seeds = {*results.seeds.tolist()}
         matrix = read_stored_matrix(store, max(MAX_CELLS, len(results)), seeds)
@@ -170,7 +170,7 @@ def _judge(store: Store, results: Results) -> Judgement | None:
 
 
 def _make_boards(snapshot: Snapshot, requested: str | None) -> list[Leaderboard]:
-    """Those of every view that ranks; defences are ranked by what is found out."""
+    """The leaderboards of every view that ranks; defences are ranked by what attacks reach."""
     results, by, note = snapshot.results, snapshot.rank_by, ""
     tally = Tallies(results)
     measured = [name for name in results.names if tally.means(name) is not None]
@@ -179,10 +179,10 @@ def _make_boards(snapshot: Snapshot, requested: str | None) -> list[Leaderboard]
         and measured
         and choose_measure(results.glossary, by, measured) not in measured
     ):
-        # What the matrix did not say is no mistake of it: a run of other measures is shown too.
+        # A default of the matrix is no mistake of the user: a run of other measures is shown too.
         other = next((name for name in measured if name not in OF_MODELS), measured[0])
         note, by = f"nothing here has {by}: ranked by {other}", other
-    # The paper's board is there beside another, if its measure was taken.
+    # The paper's board comes beside another board, if its measure exists.
     chosen = choose_measure(results.glossary, requested or by, measured)
     paper = "gain" in measured and chosen != "gain"
     boards = [

@@ -1,4 +1,4 @@
-"""The figures of the papers, and of every sweep, as far as a run has what they need."""
+"""The figures of the papers, and of every sweep, if a run has the results for them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _AT: dict[str, str] = {
     "sigma": "sigma (noise of votes)",
     "epsilon": "epsilon",
 }
-"""What parameters of the learners of private models are called in the papers."""
+"""Names of the parameters of private learners in the papers."""
 
 
 def _is_corrected(one: Combination) -> bool:
-    """Whether a corrector decided anything, be it to change nothing."""
+    """Whether a corrector decided anything, even if it changed nothing."""
     return "objective" in one.measures or "solver_status" in one.texts
 
 
@@ -65,7 +65,7 @@ def _read_label(kind: str) -> Callable[[Combination], Place | None]:
 
 
 def _read_parameter(run: Gathered, kind: str, name: str) -> Callable[[Combination], Place | None]:
-    """Where a label says what its parameter is, be it swept or the one of several."""
+    """The position of a combination: a swept parameter that its label names."""
 
     def at(one: Combination) -> Place | None:
         parts = run.settings[kind].get(one.label(kind))
@@ -78,9 +78,9 @@ _FIXED = (
     Idea(
         "accuracy",
         "Accuracy before and after the correction",
-        "How many people's groups an adversary gets right, against the tolerance that the learner "
-        "was trained for: its guess (dashed), and after the correction; beside that of naming the "
-        "largest group. Bands are 95 % intervals.",
+        "Share of people whose group an adversary gets right, against the tolerance of the fair "
+        "learner: its guess (dashed), and after the correction; beside that of naming the largest "
+        "group. Bands are 95 % intervals.",
         Axis("tolerance of the fair learner"),
         Axis(_SHARE),
         _read_measure("asked_tolerance"),
@@ -136,7 +136,7 @@ _ACCURACY = MeasureFigure(
     "private-accuracy", "Accuracy of private models", "Test accuracy. Bands are 95 % intervals.",
     "test accuracy", (("test_accuracy", ""),), against="privacy",
 )  # fmt: skip
-"""The figure of fpbench's own measure beside those that components declare of theirs."""
+"""The figure of fpbench's own measure, beside figures that components declare."""
 _PRIVACY = ("epsilon", "sigma")
 """The parameters of learners that make them more or less private."""
 
@@ -145,7 +145,7 @@ NO_FIGURE = "no figure is possible: it takes two learners, or a swept parameter"
 
 
 def make_figures(run: Gathered) -> list[Figure]:
-    """All figures that a run has enough for."""
+    """All figures for which a run has enough results."""
     number_of = {one.labels: one.number for one in run.combinations}
     waterfall = draw_waterfalls(run.waterfalls, number_of)
     possible = (waterfall, _make_report_ideas(run), *(make(run, idea) for idea in _list_ideas(run)))
@@ -155,7 +155,7 @@ def make_figures(run: Gathered) -> list[Figure]:
 def draw_waterfalls(
     waterfalls: Sequence[Waterfall], number_of: Mapping[Labels, int]
 ) -> Figure | None:
-    """What gives groups away, level by level; a panel for each waterfall, None without any.
+    """A figure of what gives groups away, level by level, a panel per waterfall; None without any.
 
     `waterfalls`: one for each data set. `number_of`: the number of each combination of labels.
     """
@@ -185,7 +185,7 @@ def draw_waterfalls(
 
 
 def _make_report_ideas(run: Gathered) -> Figure | None:
-    """What reports give away against the error of their rates; a panel for each data set."""
+    """A figure of the leak of reports against the error of their rates, a panel per data set."""
     number_of = {one.labels: one.number for one in run.combinations}
     panels = []
     for board in (each for each in run.boards if each.view == "reports"):
@@ -223,7 +223,7 @@ def make_figure(run: Gathered, name: str) -> Figure:
 def choose_figure(available: Iterable[Figure], name: str, origin: str) -> Figure:
     """A figure by name.
 
-    Raises InputError if there is no figure of that name; names those that there are.
+    Raises InputError if there is no figure of that name; names the existing figures.
     """
     by_name = {one.name: one for one in available}
     if not by_name:
@@ -256,7 +256,7 @@ def _list_ideas(run: Gathered) -> Iterator[Idea]:
 
 
 def _make_drawn(measure: str, series: str, *, dashed: bool) -> Drawn:
-    """A measure of a learner in its figure; what all attacks on a model share is drawn once."""
+    """A measure of a learner in its figure, drawn once for all attacks on the same model."""
     without = ("disclosure", "adversary", "corrector", "auditor")
     return Drawn(measure, series, without if measure in OF_MODELS else (), dashed)
 
@@ -264,7 +264,7 @@ def _make_drawn(measure: str, series: str, *, dashed: bool) -> Drawn:
 def _list_against(
     run: Gathered, swept: list[tuple[str, str]]
 ) -> Iterator[tuple[str, Callable[[Combination], Place | None]]]:
-    """What private learners are drawn against: what they are swept over, and their epsilon."""
+    """The x axes for private learners: their swept parameters, and their epsilon."""
     for kind, parameter in swept:
         if kind == "learner":
             yield parameter, _read_parameter(run, kind, parameter)
@@ -274,20 +274,20 @@ def _list_against(
 
 
 def _list_same(parameter: str) -> tuple[str, ...]:
-    """Parameters that say the same in other words: the noise is what epsilon comes from."""
+    """Parameters that are equivalent: epsilon comes from the noise."""
     return _PRIVACY if parameter == "epsilon" else (parameter,)
 
 
 _WORDS = {"with_accuracy": "accuracy with the disclosure"}
-"""Measures whose names are too short to be read alone."""
+"""Longer names of measures whose own names need a context."""
 
 
 def _list_ranked(run: Gathered, measure: str, swept: list[tuple[str, str]]) -> Iterator[Idea]:
-    """Figures of a measure that is ranked by: against what is swept, and by kind."""
+    """Figures of a ranking measure: against swept parameters, and by kind."""
     own = run.results.glossary[measure].figure
     words = _WORDS.get(measure, measure.replace("_", " "))
     draws: tuple[Drawn, ...] = (Drawn(measure),)
-    if measure == "gain":  # which is 0 where nothing is corrected
+    if measure == "gain":  # which is 0 if nothing is corrected
         draws = (Drawn(measure, where=_is_corrected),)
     elif measure == LEAK_RANKING:
         draws = (_BASELINE, *draws)
@@ -321,7 +321,7 @@ def _list_ranked(run: Gathered, measure: str, swept: list[tuple[str, str]]) -> I
 
 
 def _list_swept(run: Gathered) -> list[tuple[str, str]]:
-    """Numbers that components are swept over, by kind."""
+    """Swept parameters with numeric values, by kind."""
     swept: dict[tuple[str, str], None] = {}
     for kind in KINDS:
         for parts in run.settings[kind].values():
@@ -332,6 +332,6 @@ def _list_swept(run: Gathered) -> list[tuple[str, str]]:
 
 
 def _spread(run: Gathered, at: Callable[[Combination], Place | None]) -> bool:
-    """Whether places on an axis are better seen on a logarithmic scale."""
+    """Whether positions on an axis are better visible on a logarithmic scale."""
     places = [place for one in run.combinations if isinstance(place := at(one), float)]
     return bool(places) and min(places) > 0 and max(places) / min(places) >= 20

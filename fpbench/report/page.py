@@ -1,4 +1,4 @@
-"""The report: one HTML file that carries its data, its script and plotly, and asks for nothing."""
+"""The report: one HTML file with its data, its script and plotly, which makes no requests."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _SCRIPTS = ("data.js", "words.js", "tables.js", "boards.js", "cells.js", "detail
 def write_page(content: dict[str, Any]) -> str:
     """The HTML file.
 
-    `content`: as `fpbench.report.content.content` gives it.
+    `content`: as `fpbench.report.content.make_content` returns it.
 
     Raises InputError if plotly is not installed.
     """
     library = _read_plotly()
     script = "(() => {\n'use strict';\n" + "".join(map(_read_asset, _SCRIPTS)) + "})();\n"
-    # Only these two scripts may run, and nothing may be fetched: whatever a label says.
+    # Only these two scripts may run, and nothing may be fetched, whatever labels contain.
     policy = (
         "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; "
         f"script-src {_hash(script)} {_hash(library)}; base-uri 'none'; form-action 'none'"
@@ -43,14 +43,14 @@ def write_page(content: dict[str, Any]) -> str:
         "script": script,
     }
     text = _read_asset("report.html")
-    before, *pieces = text.split("{{")  # what is filled in is not searched for more
+    before, *pieces = text.split("{{")  # inserted texts are not searched again
     return before + "".join(
         parts[name] + rest for name, _, rest in (piece.partition("}}") for piece in pieces)
     )
 
 
 def _read_plotly() -> str:
-    # The package itself takes a second to import, and all that is wanted is one of its files.
+    # Importing the package takes a second, and only one of its files is needed.
     spec = find_spec("plotly")
     for place in (spec.submodule_search_locations or ()) if spec else ():
         file = Path(place) / "package_data" / "plotly.min.js"

@@ -21,12 +21,12 @@ def write_report(run: SavedRun, output: Path | None = None, by: str | None = Non
     """Write a run as one self-contained HTML file.
 
     `output`: the file; `report.html` in the run directory if None. `by`: the measure that
-    leaderboards rank by; what the matrix says, if None.
+    leaderboards rank by; the matrix's measure if None.
 
     Raises InputError if no cell has that measure, plotly is not installed, or the file cannot be
     written; StoreError if no cell has been run.
     """
-    # The run's own report replaces whatever is there, so that no trap needs a refusal.
+    # The run's own report replaces any file there, so no trap needs a refusal.
     file = check_output(output) if output else run.path / "report.html"
     text = render_report(run, by)
     try:
@@ -64,7 +64,7 @@ def write_figure(
 def write_one(
     choose: Callable[[], Figure], name: str, output: Path | None, width: float | None
 ) -> Path:
-    """Draw a figure, which is chosen only if its file can be drawn; NAME.pdf if None is named."""
+    """Draw a figure, chosen only if its file can be drawn; to NAME.pdf if `output` is None."""
     file = output or Path(f"{name}.pdf")
     check(file)
     draw(choose(), file, width=width)
@@ -84,5 +84,5 @@ def render_figure(
 
 
 def list_figures(run: SavedRun, by: str | None = None, where: Iterable[str] = ()) -> dict[str, str]:
-    """The figures that a run has enough for: titles by name."""
+    """The figures for which a run has enough results: titles by name."""
     return {one.name: one.title for one in make_figures(gather(run, by, where))}

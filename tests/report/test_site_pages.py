@@ -84,7 +84,7 @@ def test_what_a_board_says():
     said = (
         "Of 3 that are ranked, strong names 80.0 % of people's groups right (95 %: 78.8 to 81.2). "
         "Naming the largest group is right for 60.0 %. "
-        "The seeds do not tell 1 other apart from it."
+        "1 other does not differ significantly from it."
     )
     text = unescape(pages["attacks.html"]).replace("\N{NO-BREAK SPACE}", " ")
     assert f"<p>{said}</p>" in text

@@ -1,6 +1,6 @@
 // Leaderboards.
 
-// What views are called, and what they show.
+// Titles of views, and what they show.
 const VIEWS = {
   combinations: ['Every combination', ''],
   attacks: ['Attacks', 'averaged over the models that they attack'],
@@ -12,14 +12,14 @@ const VIEWS = {
 };
 const OPEN = ['combinations', 'defences', 'reports'];
 
-// What measures are called and mean: the table that the page carries.
+// Headings and meanings of measures, from the page's data.
 let glossary = {};
 const titled = (name) => glossary[name]?.heading ?? worded(name);
 const written = (name) => (value) => short(value, glossary[name]?.decimals);
 const meant = (name) => glossary[name]?.meaning || name;
 const direction = (better) => ({ greater: 'more is better', less: 'less is better' }[better] ?? 'neither more nor less is better');
 
-// How shares are written on a board in percent: the same as in a terminal.
+// Formats of shares on a board in percent: the same as in a terminal.
 const halfUp = (number, digits) => (Math.floor(Number((number * 10 ** digits).toFixed(4)) + 0.5) / 10 ** digits).toFixed(digits);
 const percent = (share) => halfUp(100 * share, 1);
 const signedPoints = (share) => {
@@ -45,7 +45,7 @@ class Board {
     this.node = el('div', { class: 'board' });
   }
 
-  // Made when it is first looked at.
+  // Created when it is first opened.
   shownNode() {
     if (!this.table) this.build();
     return this.node;
@@ -75,7 +75,7 @@ class Board {
     this.node.append(this.table.node);
   }
 
-  // What all lines share, and how they are ranked: once.
+  // What all lines share, and how they are ranked, written once.
   describe(ranked) {
     const { said } = this;
     const shared = said.kinds.map((kind, k) => [kind, said.labels[0]?.[k], k])
@@ -88,13 +88,13 @@ class Board {
     ].filter(Boolean).join('; ').concat('.');
   }
 
-  // Whether every line has all the seeds that it was to have, and as many as each other.
+  // Whether every line has all its planned seeds, and the same number as the others.
   seedsAlike() {
     const { said } = this;
     return said.done.every((done, i) => done === said.done[0] && !said.failed[i] && this.planned(i) === done);
   }
 
-  // Whether the lines of a label stand together, so that it may stand above them.
+  // Whether the lines of a label are adjacent, so that it may be written above them.
   standsInGroups(k) {
     const labels = this.said.labels.map((each) => each[k]);
     return labels.filter((label, i) => label !== labels[i - 1]).length === new Set(labels).size;
@@ -113,7 +113,7 @@ class Board {
       text: (i) => said.labels[i][k] || (said.kinds[k] === 'mechanism' && this.isPrivate(i) ? 'its own' : '–'),
     }));
     const found = [place, ...labels];
-    // What is ranked by comes first: a phone shows no more. Percent are read from left to right.
+    // The ranking measure comes first: a phone shows no more. Percent are read from left to right.
     const names = said.in_points ? this.shown : [...this.shown].sort((a, b) => (b === said.rank_by) - (a === said.rank_by));
     for (const name of names) {
       const { mean, low, high } = this.measures[name];
@@ -138,12 +138,12 @@ class Board {
     return found;
   }
 
-  // Whether the audits of a line are private: without a mechanism their auditor adds the noise.
+  // Whether the audits of a line are private: without a mechanism, their auditor adds the noise.
   isPrivate(i) {
     return this.measures.epsilon?.mean[i] > 0;
   }
 
-  // How many seeds a line was to have; of means over several combinations only what was run is known.
+  // Planned seeds of a line; for means over several combinations, only the seeds that were run are known.
   planned(i) {
     const { run, said } = this;
     const ran = said.done[i] + said.failed[i];
@@ -151,12 +151,12 @@ class Board {
     return run.rowsOf[said.of[i][0]].filter((row) => run.value('status', row) !== 'skipped').length;
   }
 
-  // The interval, and drawn below it on one scale for the whole table.
+  // The interval, with a drawing below on one scale for the whole table.
   interval(name, write = null) {
     const { mean, low, high } = this.measures[name];
     const ends = [...mean, ...low, ...high].filter((x) => typeof x === 'number' && Number.isFinite(x));
     const [first, most] = ends.reduce(([a, b], x) => [Math.min(a, x), Math.max(b, x)], [Infinity, -Infinity]);
-    const least = first > 0 && first < 0.4 * most ? 0 : first; // zero is shown where it is near
+    const least = first > 0 && first < 0.4 * most ? 0 : first; // 0 is shown if it is near
     const at = (x) => `${((x - least) / (most - least || 1) * 100).toFixed(2)}%`;
     const format = write ?? alike(ends);
     const text = (i) => (low[i] === null || low[i] === undefined ? '–' : `${format(low[i])} to ${format(high[i])}`);

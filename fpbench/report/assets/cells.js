@@ -1,9 +1,9 @@
-// Every cell of the run, whatever became of it.
+// Every cell of the run, whatever its status.
 
 const cellTable = (run) => {
   const used = run.kinds.filter((kind) => run.combinations.some((labels) => labels[run.at[kind]]));
   const varying = used.filter((kind) => new Set(run.combinations.map((labels) => labels[run.at[kind]])).size > 1);
-  // What leaderboards show, the measures that they rank by first.
+  // The measures of leaderboards, ranking measures first.
   const shown = [...run.boards.map((said) => said.rank_by), ...run.boards.flatMap((said) => said.shown.toReversed())];
   const measures = [...new Set(shown)].filter((name) => run.names.includes(name) && name !== 'seconds').slice(0, 6);
   const columns = [
@@ -25,12 +25,12 @@ const cellTable = (run) => {
   });
 };
 
-// What became of the cells that are not done, and why.
+// The status of the cells that are not done, with reasons.
 const losses = (run) => {
   const counts = new Map();
   run.column('status').forEach((status, row) => {
     if (status === 'done') return;
-    const text = status ? `${status}: ${run.value('reason', row) ?? 'for no known reason'}` : 'not run yet';
+    const text = status ? `${status}: ${run.value('reason', row) ?? 'unknown reason'}` : 'not run yet';
     const said = counts.get(text) ?? { count: 0, bad: status === 'failed' };
     said.count++;
     counts.set(text, said);

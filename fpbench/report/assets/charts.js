@@ -1,5 +1,5 @@
-// Figures: drawn by plotly when they come into sight. Colours are those of Okabe and Ito, which the
-// colour-blind tell apart; markers and dashes say the same without colour.
+// Figures: drawn by plotly when they come into view. Colours are those of Okabe and Ito, for the
+// colour-blind; markers and dashes show the same without colour.
 
 const COLOURS = {
   light: ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#B77900', '#3A9BD5', '#4D4D4D'],
@@ -39,7 +39,7 @@ const folded = (text, width) => text.split(' ').reduce((lines, word) => {
   return lines;
 }, []).map((line) => safe(line.length > 2 * width ? `${line.slice(0, 2 * width)}…` : line)).join('<br>');
 
-// Words of any length stand beside a chart and not below it, but for the few steps of a waterfall.
+// Words of any length go beside a chart, not below it, except the few steps of a waterfall.
 const isSideways = (figure) => figure.x.words && !figure.panels.some((panel) => panel.series.some((series) => series.bars));
 
 const layout = (x, y, more = {}) => {
@@ -59,9 +59,9 @@ const layout = (x, y, more = {}) => {
   };
 };
 
-// plotly reads some tags in text; there are none in labels.
+// plotly interprets some tags in text; labels have none.
 const safe = (text) => String(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
-// What words of an axis begin with alike is left out, word by word.
+// The common beginning of the words of an axis is left out, word by word.
 const told = (words) => {
   const apart = words.map((word) => word.split(' '));
   let shared = 0;
@@ -106,7 +106,7 @@ const traces = (figure, panel, names, places, hidden) => panel.series.filter((se
   return [...(series.joined ? band(series, colour) : []), line];
 });
 
-// Bars that begin where the one before ends; what each adds stands above it.
+// Bars that begin where the bar before ends, with the added value above each.
 const bars = (figure, series, x, colour) => {
   const before = series.y.map((_, i) => (i ? series.y[i - 1] : 0));
   const added = series.y.map((y, i) => signedPoints((y - before[i]) / 100));
@@ -130,7 +130,7 @@ const scale = (figure) => {
   return [least - room, most + room];
 };
 
-// Only buttons that stay in the page: others lead to plotly's site.
+// Only buttons that stay in the page: other buttons lead to plotly's site.
 const CONFIG = { responsive: true, displayModeBar: POINTED ? 'hover' : false, displaylogo: false, showLink: false, modeBarButtons: [['toImage', 'zoom2d', 'pan2d', 'resetScale2d']],
   toImageButtonOptions: { format: 'svg' } };
 
@@ -159,7 +159,7 @@ const seen = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: '200px' });
 
-// What nobody has looked at yet is drawn when there is nothing else to do, so that it can be printed.
+// Figures that nobody has viewed yet are drawn when the page is idle, so that they can be printed.
 const idle = window.requestIdleCallback ?? ((then) => setTimeout(then, 200));
 const drawRest = () => {
   const [node] = [...plots].find(([, made]) => !made.drawn) ?? [];
@@ -178,7 +178,7 @@ const redraw = (all = false) => {
   return Promise.all([...plots].filter(([, made]) => all || made.drawn).map(([node]) => draw(node)));
 };
 
-// One legend for all panels: a button for each series, that hides it. `seriesOf` gives a series of a name.
+// One legend for all panels: a button for each series, which hides it. `seriesOf` returns a series by name.
 const legend = (title, names, seriesOf, hidden, update) => el('div', { class: 'legend', role: 'group', 'aria-label': `Series of ${title}` }, ...names.map((name) => {
   const swatch = el('canvas', { width: 56, height: 28, 'aria-hidden': 'true' });
   const { dashed, joined } = seriesOf(name);
@@ -195,7 +195,7 @@ const legend = (title, names, seriesOf, hidden, update) => el('div', { class: 'l
 
 const swatches = [];
 
-// What a series looks like; markers are drawn roughly as plotly draws them.
+// The look of a series; markers are drawn roughly as plotly draws them.
 const sample = (node, { colour, marker, dash }, joined) => {
   const pen = node.getContext('2d');
   pen.setTransform(2, 0, 0, 2, 0, 0);
@@ -217,7 +217,7 @@ const sample = (node, { colour, marker, dash }, joined) => {
   pen.fill();
 };
 
-// How many panels stand beside each other where there is room.
+// The number of panels side by side, if there is room.
 const columnsFor = (count) => (count <= 4 ? count : count <= 6 ? 3 : 4);
 
 const figureOf = (run, figure) => {
@@ -254,7 +254,7 @@ const figureOf = (run, figure) => {
     names.length > 1 ? legend(figure.title, names, (name) => figure.panels.flatMap((panel) => panel.series).find((series) => series.name === name), hidden, () => mine.filter((node) => plots.get(node).drawn).forEach(draw)) : null, box, more, numbers);
 };
 
-// Lone charts stand in pairs; one that is left over takes the whole width.
+// Single charts go in pairs; a last one alone takes the whole width.
 const figuresOf = (run) => {
   const nodes = run.figures.filter((figure) => figure.name !== 'waterfall').map((figure) => figureOf(run, figure));
   let open = null;

@@ -10,7 +10,7 @@ const packed = async (id) => {
   return new Response(stream).text();
 };
 
-// What JSON has no word for: NaN and infinity become numbers again, too long ones stay digits.
+// Values that JSON cannot represent: NaN and infinity become numbers again, too long ones stay digits.
 const plain = (value) => {
   if (value === null || typeof value !== 'object' || !('is' in value)) return value;
   const word = { nan: NaN, inf: Infinity, '-inf': -Infinity }[value.is];
@@ -36,7 +36,7 @@ class Run {
     this.at = Object.fromEntries(said.kinds.map((kind, i) => [kind, i]));
   }
 
-  // A measure of all cells; decoded when it is first asked for.
+  // A measure of all cells; decoded at the first request.
   column(name) {
     if (!this.decoded.has(name)) this.decoded.set(name, column(this.cells.columns[name]));
     return this.decoded.get(name);
@@ -56,7 +56,7 @@ class Run {
       .filter(([, label]) => label);
   }
 
-  // Mean and standard deviation over the seeds of a combination that are done.
+  // Mean and standard deviation over the done seeds of a combination.
   spread(name, combination) {
     const found = this.rowsOf[combination]
       .filter((row) => this.value('status', row) === 'done')
@@ -69,7 +69,7 @@ class Run {
     return { mean, count: found.length, deviation: found.length > 1 ? Math.sqrt(square / (found.length - 1)) : null };
   }
 
-  // The rows as objects, labels and all, as they are exported.
+  // The rows as objects for the export, labels included.
   row(i) {
     const [cell, ...others] = this.names;
     const made = { [cell]: this.value(cell, i) };

@@ -49,7 +49,7 @@ const parts = (run, combination) => el('div', { class: 'parts' }, ...run.labels(
   return el('div', { class: 'part' }, el('h4', {}, kind), el('p', {}, label), use, el('dl', {}, ...lines), note);
 }));
 
-// A measure by its heading, beside its name in the downloads.
+// A measure by its heading, with its name in the downloads.
 const named = (name) => el('span', { title: glossary[name]?.meaning || null }, titled(name), titled(name) === worded(name) ? '' : el('code', {}, name));
 
 // A line of a leaderboard: one combination, or all that its means are over.
@@ -64,7 +64,7 @@ const showLine = (run, numbers, measure, title) => {
   ];
   const table = new Table({ caption: 'Combinations of this line', columns, rows: numbers, key: 'table-line', open: (n, name) => showCombination(run, n, name ?? own) });
   return sheet(title, el('p', { class: 'hint' }, numbers.length
-    ? `A mean over ${many(numbers.length, 'combination')}, each over its seeds.` : 'Nothing is known of what it is about.'), table.node);
+    ? `A mean over ${many(numbers.length, 'combination')}, each over its seeds.` : 'Its combinations are unknown.'), table.node);
 };
 
 const showCombination = (run, combination, measure = null) => {
@@ -94,7 +94,7 @@ const showCombination = (run, combination, measure = null) => {
     el('h3', {}, 'Seeds'), simple('Cells of this combination', heads, seeds),
     el('h3', {}, 'Measures'), lines.length
       ? simple('Measures over seeds', [['measure'], ['mean', true], ['sd', true], ['95 %', true], ['seeds', true]], lines)
-      : el('p', { class: 'hint' }, 'No cell of it is done.'),
+      : el('p', { class: 'hint' }, 'None of its cells is done.'),
     el('h3', {}, 'Components and parameters'), parts(run, combination),
     madeWith(run, rows));
 };

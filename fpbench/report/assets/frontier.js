@@ -1,8 +1,8 @@
-// What is traded for what: models by accuracy, unfairness, advantage and epsilon, two at a time.
+// Trade-offs: models by accuracy, unfairness, advantage and epsilon, two at a time.
 
 const known = (point, aim) => plain(point.values[aim]?.[0] ?? null);
 
-// A model without a guarantee has an infinite epsilon; of what was not measured nothing is known.
+// A model without a guarantee has an infinite epsilon; values that were not measured are unknown.
 const worth = (point, aim) => {
   const value = known(point, aim);
   if (value === null || Number.isNaN(value)) return aim === 'epsilon' ? -Infinity : null;
@@ -12,7 +12,7 @@ const worth = (point, aim) => {
 const promises = (point) => !['', 'none', 'not recorded'].includes(point.guarantee);
 
 // Whether one beats another: at least as good in all, better in one. Epsilons of different kinds are
-// not comparable, but for that of a model that promises nothing.
+// not comparable, except that of a model without a guarantee.
 const beats = (one, other, aims) => {
   if (one.dataset !== other.dataset || one === other) return false;
   if (aims.includes('epsilon') && one.guarantee !== other.guarantee && promises(other)) return false;
@@ -23,11 +23,11 @@ const beats = (one, other, aims) => {
 const front = (points, aims) => points.filter((point) =>
   aims.every((aim) => worth(point, aim) !== null) && !points.some((other) => beats(other, point, aims)));
 
-const LEGIBLE = 14; // models that colours and markers tell apart
+const LEGIBLE = 14; // models that colours and markers distinguish
 
 const pairsOf = (aims) => aims.flatMap((x, i) => aims.slice(i + 1).map((y) => [y, x]));
 
-// A chart for each two of the measures: a line joins the models that no other beats in these two.
+// A chart for each pair of measures: a line joins the models that no other beats in the pair.
 const pairChart = (run, points, names, hidden, [x, y], open) => plot(run, `Models by ${titled(x)} and ${titled(y)}. The table below has the numbers.`, () => {
   const seen = points.filter((point) => known(point, x) !== null && known(point, y) !== null);
   const mine = seen.filter((point) => !hidden.has(point.learner));
@@ -76,7 +76,7 @@ const explorer = (run) => run.fronts.flatMap((said, number) => {
   return [
     run.fronts.length > 1 ? el('h3', {}, said.dataset) : null,
     el('p', {}, `${best.size} of ${many(points.length, 'model')} are Pareto-optimal in ${together} together: no other is at least as good in all, and better in one. `
-      + 'Dotted lines join the models of which this is true of the two measures that are drawn.'),
+      + 'Dotted lines join the models that are Pareto-optimal in the two measures of the chart.'),
     ...said.notes.map((text) => el('p', { class: 'notice' }, text)),
     names.length > 1 && names.length <= LEGIBLE ? legend(title, names, () => ({ dashed: false, joined: false }), hidden, () => charts.filter((node) => plots.get(node).drawn).forEach(draw)) : null,
     el('div', { class: `panels of-${columnsFor(pairs.length)}` }, ...charts.map((node, i) => el('div', { class: 'panel' }, el(run.fronts.length > 1 ? 'h4' : 'h3', {}, pairs[i].map(titled).reverse().join(' and ')), node))),

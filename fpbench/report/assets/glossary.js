@@ -1,4 +1,4 @@
-// What the words of the page mean: headings, measures, components.
+// Meanings of the words of the page: headings, measures, components.
 
 const measureEntry = (name) => [titled(name), [glossary[name].meaning || 'a measure that no component of this installation describes',
   glossary[name].better === 'neither' ? '' : direction(glossary[name].better)].filter(Boolean).join('; '), titled(name) === name ? '' : name];
@@ -19,7 +19,7 @@ const glossaryOf = (run) => {
     return [[kind, run.summaries[kind], ''], ...[...uses].map(([use, { label, summary }]) => [uses.size === 1 && label !== use ? label : use, summary || 'not installed here', ''])];
   });
   return [
-    el('p', { class: 'hint' }, 'In code are the names of columns in the downloads.'),
+    el('p', { class: 'hint' }, 'Names in code style are columns of the downloads.'),
     el('h3', {}, 'Columns and measures'), list([...headings, ...known.filter((name) => looked.has(name)).map(measureEntry)]),
     el('h3', {}, 'Components'), list(parts),
     others.length ? el('details', {}, el('summary', {}, `${many(others.length, 'more measure')} of the cells`), list(others.map(measureEntry))) : null,

@@ -34,7 +34,7 @@ const summary = (run) => {
     + (made ? ` · ${made.started.slice(0, 10)}${version ? ` · fpbench ${version}` : ''}` : '');
 };
 
-// What the run says, beside what gives groups away: a block for each data set.
+// The findings of the run, beside what gives groups away: a block for each data set.
 const messagesOf = (run) => {
   const drawn = run.figures.find((figure) => figure.name === 'waterfall');
   return run.messages.map(({ scope, sentences, waterfall, caption }) => {
@@ -70,14 +70,14 @@ const aboutOf = (run) => {
   return nodes;
 };
 
-// A section that has nothing to say is not there.
+// A section without content is left out.
 const add = (id, title, nodes) => {
   if (!nodes.length) return;
   one('main').append(el('section', { id, 'aria-labelledby': `${id}-title` }, el('h2', { id: `${id}-title` }, title), ...nodes));
   one('nav ul').append(el('li', {}, el('a', { href: `#${id}` }, title)));
 };
 
-// The section that the address names was not there when the page was opened, and what is drawn above moves it.
+// The section in the address did not exist when the page was opened, and drawings above it move it.
 const keepInView = (section) => {
   if (!section) return;
   const watch = new ResizeObserver(() => section.scrollIntoView({ behavior: 'instant' }));
@@ -97,7 +97,7 @@ const start = async () => {
   add('message', 'In short', messagesOf(run));
   add('statements', 'Statements', statementsOf(run));
   add('boards', 'Leaderboards', boardsOf(run));
-  await 0; // the leaderboards are seen before the rest is made
+  await 0; // the leaderboards are shown before the rest is created
   add('figures', 'Figures', figuresOf(run));
   add('frontier', 'Trade-offs', explorer(run));
   add('cells', 'All cells', cellsOf(run));

@@ -1,4 +1,4 @@
-// What a paper states, and whether our numbers agree.
+// The statements of a paper, and whether our numbers agree.
 
 const SIGNS = { holds: ['✓', 'good'], matched: ['✓', 'good'], 'holds under conditions': ['◑', 'warn'], undecided: ['?', 'warn'],
   'holds in few cases': ['◔', 'bad'], 'does not hold': ['✗', 'bad'], deviates: ['✗', 'bad'] };
@@ -7,7 +7,7 @@ const verdict = (words) => {
   return el('span', { class: `verdict ${tone}` }, el('span', { 'aria-hidden': 'true' }, `${sign} `), words);
 };
 
-// Numbers as the rest of the page writes them: a terminal leaves out the zero.
+// Numbers in the style of the page: a terminal leaves out the zero.
 const fully = (text) => text.replace(/([<>]=?) /g, '$1\u00a0').replace(/(^|[^\d.])(-?)\.(\d)/g, '$1$20.$3').replace(/(^|\s)-(\d)/g, '$1−$2');
 
 const printed = ({ columns, rows }, caption) => simple(caption, columns, rows.map((cells) => ({

@@ -1,24 +1,24 @@
-// Tables that are sorted, filtered, and drawn as far as they are looked at. One that is wider than its
+// Tables that are sorted, filtered, and drawn as far as they are viewed. A table that is wider than its
 // place shows its rows as cards, so that nothing is scrolled sideways.
 
 const CHUNK = 60;
 const MANY = 100; // rows from which on filters are open
 const MOST_CHOICES = 200;
 
-// What headings mean that are no measures.
+// Meanings of headings that are not measures.
 const HEADINGS = {
   '#': 'rank; 1 is best; lines with an = share theirs',
-  '95 % interval': 'of the mean over seeds of the measure that is ranked by, by bootstrap; sorted by its lower end',
-  '95 % of leak': 'the same of the leak',
-  seeds: 'seeds that are done, of those that were to be run',
+  '95 % interval': 'bootstrap interval of the mean over seeds of the ranking measure; sorted by its lower end',
+  '95 % of leak': 'the same for the leak',
+  seeds: 'done seeds, of all planned seeds',
   matched: 'checks of a statement that agree with our numbers, of those that were run',
   ours: 'our number, or the least and the greatest of several checks',
-  of: 'what our number is, and what is stated of it',
-  seed: 'the number that a split, and all else that is random, follows from',
+  of: 'what our number is, and the stated value',
+  seed: 'the number that determines a split, and all other randomness',
   reason: 'why a cell was skipped or failed',
   'strongest attack': 'the adversary and the corrector that get most out of a learner',
-  status: 'what became of a cell: done, failed, skipped for a reason, or not run',
-  guarantee: 'what the privacy of a model is promised to protect',
+  status: 'status of a cell: done, failed, skipped for a reason, or not run',
+  guarantee: 'what the guarantee of a model protects',
   'Pareto-optimal': 'whether no other model of the data is at least as good in all measures and better in one',
   'how sure': 'share of bootstrap samples of the seeds in which the model is Pareto-optimal',
 };
@@ -29,7 +29,7 @@ const fit = (box) => {
   box.classList.toggle('cards', box.firstChild.offsetWidth > box.clientWidth + 1);
 };
 const fitting = new ResizeObserver((entries) => requestAnimationFrame(() => entries.forEach(({ target }) => {
-  if (target.fittedTo === target.clientWidth) return; // its height has changed, and nothing else
+  if (target.fittedTo === target.clientWidth) return; // only its height has changed
   target.fittedTo = target.clientWidth;
   fit(target);
 })));
@@ -39,16 +39,16 @@ const boxed = (table) => {
   return box;
 };
 
-// Rows become blocks in cards, which some browsers take for no table: so roles are given.
+// Rows become blocks in cards, which some browsers do not treat as a table, so roles are set.
 const cellOf = (tag, given, ...children) => el(tag, { role: tag === 'td' ? 'cell' : given.scope === 'col' ? 'columnheader' : 'rowheader', ...given }, ...children);
 const rowOf = (given, ...cells) => el('tr', { role: 'row', ...given }, ...cells);
 
 // columns: { title, value(row), text(row)?, node(row)?, number?, choose?, hint?, first? }
 class Table {
-  // group: column whose values stand above their rows, as long as these stand in their first order.
+  // group: column whose values are written above their rows, as long as rows keep their first order.
   constructor({ caption, columns, rows, open = null, key, group = null, extra = null, first = CHUNK }) {
     Object.assign(this, { caption, columns, rows, open, key, group, extra, first });
-    this.order = null; // column, and whether upwards
+    this.order = null; // column, and whether ascending
     this.words = '';
     this.chosen = new Map();
     this.node = el('div', { class: 'tabular', id: key });
@@ -68,7 +68,7 @@ class Table {
     this.refresh();
   }
 
-  // Columns have changed: filters and headings are made anew.
+  // Columns have changed: create filters and headings again.
   arrange() {
     const search = el('input', { type: 'search', placeholder: 'any words', value: this.words,
       oninput: () => { this.words = search.value; this.soon(); } });
@@ -112,7 +112,7 @@ class Table {
 
   sort(column) {
     const [last, up] = this.order ?? [];
-    // Numbers start with the greatest, words with the first.
+    // Numbers start with the greatest, words in alphabetical order.
     this.order = last === column ? [column, !up] : [column, !column.number || Boolean(column.first)];
     this.refresh();
     say(`${this.caption}: sorted by ${column.title}, ${this.order[1] ? 'ascending' : 'descending'}`);
@@ -194,7 +194,7 @@ class Table {
   clicked(event) {
     const line = event.target.closest('tr');
     if (!line || line.row === undefined || !this.open) return;
-    if (String(getSelection()).length) return; // somebody copies a number
+    if (String(getSelection()).length) return; // the user copies a number
     const cell = event.target.closest('td');
     const column = cell ? this.columns[[...line.children].indexOf(cell)] : null;
     this.open(line.row, column?.measure ?? null);
@@ -205,14 +205,14 @@ class Table {
   }
 }
 
-// A table that is short, and neither sorted nor filtered; heads are pairs of a text and whether it is of numbers.
+// A short table, neither sorted nor filtered; heads are pairs of a text and whether its column has numbers.
 const simple = (caption, heads, rows) => boxed(el('table', { role: 'table' }, el('caption', { class: 'unseen' }, caption),
   el('thead', { role: 'rowgroup' }, rowOf({}, ...heads.map(([text, number]) => cellOf('th', { scope: 'col', class: number ? 'number' : 'label' }, text || el('span', { class: 'unseen' }, 'verdict'))))),
   el('tbody', { role: 'rowgroup' }, ...rows.map(({ cells, asked, tones = [] }) => rowOf({ class: asked ? 'asked' : null }, ...cells.map((cell, i) =>
     cellOf(i === 0 ? 'th' : 'td', { scope: i === 0 ? 'row' : null, 'data-name': heads[i][0],
       class: [heads[i][1] ? 'number' : 'label', tones[i]].filter(Boolean).join(' ') }, cell)))))));
 
-// Ordered by value; what has none comes last either way.
+// Ordered by value; rows without a value come last in both directions.
 const sorted = (rows, value, up) => {
   const keyed = rows.map((row, i) => {
     const found = value(row);

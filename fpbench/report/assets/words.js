@@ -1,4 +1,4 @@
-// Elements and words. Text is only ever set as text: what a label says is never read as HTML.
+// Elements and words. Text is only ever set as text: a label is never read as HTML.
 
 const el = (tag, given = {}, ...children) => {
   const node = document.createElement(tag);
@@ -16,24 +16,24 @@ const one = (selector) => document.querySelector(selector);
 
 const say = (text) => { one('#said').textContent = text; };
 
-// Four decimals, as in the terminal; more where a number is small, fewer where it is great or the measure says so.
+// Four decimals, as in the terminal; more for a small number, fewer for a large one or if the measure says so.
 const short = (value, decimals = 4) => {
   if (value === null || value === undefined) return '–';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value !== 'number') return String(value);
   if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? '∞' : '−∞';
   const size = Math.abs(value);
-  if (size && size < 1e-12) return (0).toFixed(decimals); // what is left of a difference of equal numbers
+  if (size && size < 1e-12) return (0).toFixed(decimals); // the remainder of a difference of equal numbers
   if (Number.isInteger(value)) return value.toLocaleString('en').replace('-', '−');
   const text = size >= 100 ? value.toLocaleString('en', { maximumFractionDigits: 1 })
     : size < 5e-5 && decimals === 4 ? value.toExponential(2) : value.toFixed(decimals);
   return text.replace('-', '−');
 };
 
-// Numbers that stand below each other have as many decimals as each other.
+// Numbers in one column have the same number of decimals.
 const alike = (values) => {
   const broken = values.some((value) => typeof value === 'number' && Number.isFinite(value) && !Number.isInteger(value));
-  const large = values.some((value) => Number.isFinite(value) && Math.abs(value) > 1); // beside which a trace is nothing
+  const large = values.some((value) => Number.isFinite(value) && Math.abs(value) > 1); // which make traces negligible
   const plainly = (value) => typeof value === 'number' && (Number.isInteger(value) ? Math.abs(value) < 100 : large && Math.abs(value) < 5e-5);
   return (value) => (broken && plainly(value) ? value.toFixed(4).replace(/^-/, '−').replace('−0.0000', '0.0000') : short(value));
 };

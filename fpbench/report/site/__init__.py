@@ -1,1 +1,1 @@
-"""The living leaderboard: a static site of many runs, with nothing that a reader has to trust."""
+"""The living leaderboard: a static site of many runs, in which readers need not trust anybody."""

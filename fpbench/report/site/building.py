@@ -30,14 +30,14 @@ from fpbench.testing.submissions.checking import CheckOptions
 from fpbench.testing.submissions.folder import find_submission
 
 RECORD = "site.json"
-"""What the site shows, for programs and for the next time that it is built."""
+"""The content of the site, for programs and for the next build."""
 _RECORD_BYTES = 2**28
 _PAGE = re.compile(r"(?:components/|submissions/)?[a-z0-9-]+\.html")
 
 
 @dataclass(frozen=True)
 class Site:
-    """A site that was built."""
+    """A built site."""
 
     directory: Path
     entrants: tuple[Entrant, ...]
@@ -55,12 +55,12 @@ def build_site(
 ) -> Site:
     """Check runs and submissions, and write them as a static site.
 
-    `runs`: run directories and submissions; they are only read. `directory`: where the site is
-    written: missing, empty, or a site that was built before. `again`: whether to check again what
-    has not changed since the site was built before.
+    `runs`: run directories and submissions; they are only read. `directory`: the folder of the
+    site: missing, empty, or with a site that was built before. `again`: whether to check runs again
+    that have not changed since the last build.
 
     Raises StoreError if a path is neither a run directory nor a submission; InputError if the
-    directory holds anything else than a site, is in one of the runs, or cannot be written.
+    directory holds anything but a site, is in one of the runs, or cannot be written.
     """
     for run in runs:
         if directory.resolve().is_relative_to(find_submission(run).folder.resolve()):
@@ -86,7 +86,7 @@ def build_site(
 
 
 def _make_cards(entrants: Iterable[Entrant]) -> dict[tuple[str, str], Card]:
-    """A card for every component that a run names and that is installed here."""
+    """A card for every component of the runs that is installed here."""
     catalog = discover()
     used = {
         (kind, component.use)
@@ -146,14 +146,14 @@ def _read_record(directory: Path) -> dict[str, Any]:
             raise ValueError
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
-            f"{directory}: is no site of fpbench ({RECORD} is missing or another file); name a new "
+            f"{directory}: is not a site of fpbench ({RECORD} is missing or invalid); name a new "
             "directory with -o"
         ) from error
     return record
 
 
 def _write(directory: Path, pages: dict[str, str], record: dict[str, Any], old: object) -> None:
-    """Write the pages, and remove those of an earlier site that are there no more."""
+    """Write the pages, and remove pages of an earlier site that no longer exist."""
     text = hide_paths(json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False)) + "\n"
     try:
         for folder in (directory, directory / "components", directory / "submissions"):

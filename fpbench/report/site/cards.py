@@ -1,4 +1,4 @@
-"""What a site tells of a component: what it is, the paper, the version of its code."""
+"""The card of a component on a site: its description, the paper, the version of its code."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Card:
 
 
 def make_card(catalog: Catalog, kind: str, use: str, name: str) -> Card:
-    """The card of a component; of one that is not installed here, with what is known."""
+    """The card of a component; if it is not installed here, the card has its name only."""
     try:
         cls = catalog.component(kind, use)
         source = catalog.entry(kind, use).source

@@ -1,4 +1,4 @@
-"""The runs of a site: each read once, checked, and described; what cannot be read says so."""
+"""The runs of a site: each is read once, checked, and described, or has a reason why not."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class Entrant:
     seal: str = ""
     """sha256 of its files with manifest and signature; empty if these cannot be read."""
     snapshot: Snapshot | None = None
-    """What it holds; None if that cannot be read or ranked."""
+    """Its content; None if it cannot be read or ranked."""
     entries: tuple[tuple[Place, BoardEntry], ...] = ()
-    """What it has for the boards."""
+    """Its entries on the boards."""
     sessions: tuple[SessionRecord, ...] = ()
     matrix: str = ""
     """The text of its matrix."""
@@ -80,7 +80,7 @@ def write_time(seconds: float) -> str:
     """A time, in UTC."""
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat(" ", "seconds")
-    except (OverflowError, ValueError, OSError):  # of a run that somebody changed
+    except (OverflowError, ValueError, OSError):  # somebody changed the run
         return ""
 
 
@@ -89,8 +89,8 @@ def read_entrants(
 ) -> list[Entrant]:
     """The runs of some folders, in their order.
 
-    `earlier`: what `record_check` gave of a run when the site was built before, by seal. A run that
-    has not changed, and would be checked in the same way, is not checked again.
+    `earlier`: results of `record_check` from the last build, by seal. A run that has not changed,
+    and would be checked in the same way, is not checked again.
 
     Raises StoreError if one of the paths is neither a run directory nor a submission.
     """
@@ -117,7 +117,7 @@ def make_names(texts: Sequence[str]) -> list[str]:
 
 
 def describe_checks(options: CheckOptions) -> str:
-    """A checksum of all that decides what checks come to, besides the run: versions, options."""
+    """A checksum of all that decides the result of checks, besides the run: versions, options."""
     catalog = discover()
     versions = describe_environment({}, catalog)
     signers = ""
@@ -128,7 +128,7 @@ def describe_checks(options: CheckOptions) -> str:
 
 
 def record_check(entrant: Entrant, here: str) -> dict[str, Any]:
-    """A check as plain data, for the next time that the site is built."""
+    """A check as plain data, for the next build of the site."""
     return {
         "checks": here,
         "same": entrant.checkup.same,
@@ -137,7 +137,7 @@ def record_check(entrant: Entrant, here: str) -> dict[str, Any]:
 
 
 def _recall_check(submission: Submission, recorded: Any, here: str) -> Checkup | None:
-    """A check that was recorded; None if there is none, or checks would be other ones now."""
+    """A recorded check; None if there is none, or the checks have changed."""
     try:
         if recorded["checks"] != here:
             return None
@@ -161,7 +161,7 @@ def _read_entrant(
         checksum = hashlib.sha256(manifest.encode()).hexdigest()
     except FpbenchError as error:
         checksum = ""
-        if submission.is_submission:  # of what should not lie there nothing is read
+        if submission.is_submission:  # files that do not belong there are not read
             problem = submission.hide_place(str(error))
             return Entrant(name, name, check(submission, options), "", problem=problem)
     seal = _compute_seal(submission, checksum)
@@ -187,7 +187,7 @@ def _read_entrant(
 
 
 def _compute_seal(submission: Submission, checksum: str) -> str:
-    """What must be the same for a check to be the same: files, manifest and signature."""
+    """A checksum of files, manifest and signature: a check of the same seal has the same result."""
     if not checksum:
         return ""
     digest = hashlib.sha256(checksum.encode())

@@ -1,4 +1,4 @@
-"""HTML that is put together from elements, so that no text of a stranger becomes one."""
+"""HTML made from elements, so that no text of a stranger becomes an element."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TypeAlias
 from fpbench.base.text import escape_unprintable
 
 _LONGEST = 20_000
-"""Letters of a text on a page; a matrix is longer seldom."""
+"""Greatest length of a text on a page; a matrix is seldom longer."""
 
 
 class Html(str):
@@ -36,7 +36,7 @@ def make_element(tag: str, *children: Child, **attributes: str | None) -> Html:
 
 
 def join(children: Iterable[Child], between: str = "") -> Html:
-    """Some texts and elements after each other."""
+    """Texts and elements, one after the other."""
     parts = [c if isinstance(c, Html) else Html(_escape(c)) for c in children if c is not None]
     return Html(_escape(between).join(parts))
 
@@ -53,14 +53,14 @@ def make_table(
     rows: Iterable[tuple[Sequence[Child], str | None]],
     numbers: Iterable[str] = (),
 ) -> Html:
-    """A table, which a phone shows as a card for each row.
+    """A table, which a phone shows as one card per row.
 
     Parameters
     ----------
     caption
-        What it is, for those who do not see it.
+        Its description, for screen readers.
     headings
-        Of its columns.
+        Headings of its columns.
     rows
         The cells of each row, and its class.
     numbers
@@ -92,7 +92,7 @@ def make_table(
 
 
 def make_page(title: str, site: str, root: str, *content: Child) -> str:
-    """A whole page, which runs no script and asks for nothing.
+    """A whole page, which runs no script and makes no requests.
 
     `root`: path from the page to the start page's folder: empty, or `../`.
     """

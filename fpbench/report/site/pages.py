@@ -25,18 +25,18 @@ from fpbench.results.leaderboard import make_sheet
 from fpbench.testing.submissions.checking import CheckOutcome, Finding
 
 _FEW_BOARDS = 8
-"""Boards of a task that the start page shows."""
+"""Greatest number of boards of a task on the start page."""
 _MOST_BOARDS = 200
-"""Boards that any page shows: a stranger's run may have one for each of a million data sets."""
+"""Greatest number of boards on any page: a stranger's run may have a million data sets."""
 _MOST_ROWS = 200
-"""Rows of a board that a page shows."""
+"""Greatest number of rows of a board on a page."""
 _MOST_SESSIONS = 20
-"""Sessions of a run that its page shows, the latest ones."""
+"""Greatest number of sessions of a run on its page: the latest ones."""
 _NUMBERS = frozenset(
     {"rank", "seeds", "95 %", *(GLOSSARY.heading(m) for task in TASKS for m in task.columns)}
 )
 _APART = ("attacks", "note")
-"""What entries of a board share that is too long for its name."""
+"""Shared properties of a board's entries that are too long for its name."""
 _CLASSES = {
     CheckOutcome.PASSED: "passed", CheckOutcome.NOTED: "note", CheckOutcome.FAILED: "failed",
     CheckOutcome.SKIPPED: "skipped",
@@ -45,7 +45,7 @@ _CLASSES = {
 
 @dataclass(frozen=True)
 class Contents:
-    """All that a site shows."""
+    """The content of a site."""
 
     title: str
     entrants: Sequence[Entrant]
@@ -69,7 +69,7 @@ class Contents:
         count = len(self.entrants)
         lead = (
             f"{count} submission{'s' * (count != 1)}, {verified} verified: a sample of the cells "
-            f"was run again here, and gave what the submission says. Submissions that are not "
+            f"was run again here, with the results of the submission. Submissions that are not "
             "verified have no rank."
         )
         parts: list[Child] = [make_element("p", lead, class_="lead")]
@@ -87,7 +87,7 @@ class Contents:
         return make_page(self.title, self.title, "", *parts)
 
     def _write_winners(self, task: Task, sections: Sequence[Section]) -> Html:
-        """What is best on each of the largest boards."""
+        """The best entry of each of the largest boards."""
         heading = GLOSSARY.heading(task.measure)
         rows: list[tuple[list[Child], str | None]] = []
         for number, section in enumerate(sections[:_FEW_BOARDS]):
@@ -134,14 +134,14 @@ class Contents:
         return make_element("dl", *parts)
 
     def _list_largest(self, task: Task) -> list[Section]:
-        """The boards of a task, those of most verified entries first: anybody can send others."""
+        """The boards of a task, by number of verified entries: anybody can send unverified ones."""
         mine = [section for section in self.sections if section.task is task]
         return sorted(mine, key=lambda section: -sum(entry.verified for entry in section.entries))
 
     def _write_task(self, task: Task) -> str:
         mine = self._list_largest(task)
         how = (
-            "A rank is one more than the number of entries that are better for certain: whose 95 % "
+            "A rank is one more than the number of entries that are certainly better: whose 95 % "
             "interval over seeds lies beyond. Entries that do not differ significantly may share a "
             "rank. Submissions that are not verified, and entries of one seed, have none."
         )
@@ -211,7 +211,7 @@ class Contents:
             parts.append(make_element("h2", "All that it measured"))
             try:
                 boards = entrant.snapshot.leaderboards()
-            except InputError as error:  # it may rank by what nothing has
+            except InputError as error:  # its matrix may rank by a measure that no row has
                 parts.append(make_element("p", str(error), class_="hint"))
             else:
                 parts += [_write_sheet(make_sheet(board, most=_MOST_ROWS))
@@ -240,7 +240,7 @@ class Contents:
         return make_page(card.title, self.title, "../", *parts)
 
     def _write_places(self, heading: str, is_meant: Callable[[BoardEntry], bool]) -> list[Child]:
-        """Some entries of all boards, board by board; nothing if there are none."""
+        """Some entries of all boards, board by board; empty if there are none."""
         mine = [
             (section, here) for task in TASKS for section in self._list_largest(task)
             if (here := [entry for entry in section.entries if is_meant(entry)])
@@ -255,7 +255,7 @@ class Contents:
 
 
 def _write_more(count: int, most: int, noun: str) -> Child:
-    """How many are not shown; nothing if all are."""
+    """The number of items that are not shown; None if all are."""
     if count <= most:
         return None
     return make_element("p", count_noun(count - most, f"more {noun}"), class_="hint")
@@ -281,7 +281,7 @@ def _write_facts(facts: Iterable[tuple[str, str]]) -> Html:
 
 
 def _summarise(section: Section) -> str:
-    """What a board says, in a sentence or two."""
+    """A sentence or two on the result of a board."""
     task, best = section.task, section.best
     ranked = [entry for entry in section.entries if entry.rank is not None]
     if not best:
@@ -297,7 +297,8 @@ def _summarise(section: Section) -> str:
         baseline = format_percent(entry.measures["majority_accuracy"].mean)
         text += f" Naming the largest group is right for {baseline} %."
     if others := len(best) - 1:
-        text += f" The seeds do not tell {others} other{'s' * (others != 1)} apart from it."
+        do = "others do" if others > 1 else "other does"
+        text += f" {others} {do} not differ significantly from it."
     return text.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
@@ -313,7 +314,7 @@ def _write_findings(findings: Iterable[Finding]) -> Html:
           each.words], None)
         for each in findings
     ]  # fmt: skip
-    return make_table("Checks", ["check", "outcome", "what came of it"], rows)
+    return make_table("Checks", ["check", "outcome", "details"], rows)
 
 
 def _write_provenance(entrant: Entrant) -> Html:
