@@ -36,7 +36,7 @@ class Shares(_Table):
 
     train: float = Field(
         1 / 3, gt=0, le=1,
-        description="share of the rows that the model is trained on, and mostly attacked about",
+        description="share of the rows for training, whose people attacks are about by default",
     )  # fmt: skip
     test: Annotated[float, Field(gt=0, lt=1)] | Literal["original"] = Field(
         1 / 3,
