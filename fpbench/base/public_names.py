@@ -56,7 +56,7 @@ def list_rooms() -> list[str]:
 
 
 def find_moved(name: str) -> str | None:
-    """Where a name of a room, or one that fpbench exported before, is now; None for any other."""
+    """The present place of a room's name, or of one that fpbench exported; None for any other."""
     for room in list_rooms():
         if name in list_public_names(room):
             return f"{room}.{name}"

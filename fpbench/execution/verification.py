@@ -160,7 +160,7 @@ class Verification(Paged):
             yield f"guarantees of models are not recorded in {cells}", None
         if other := sum(not cell.same_code for cell in checked):
             cells = count_noun(other, "cell")
-            yield f"{cells} of the sample come from other code or data than here", None
+            yield f"made by other code or data than here: {cells} of the sample", None
         incomparable = sum(not cell.comparable and cell.problem is None for cell in checked)
         if incomparable:
             yield f"{count_noun(incomparable, 'cell')} {NOT_COMPARABLE}", "yellow"

@@ -36,7 +36,7 @@ class Shares(_Table):
 
     train: float = Field(
         1 / 3, gt=0, le=1,
-        description="share of the rows for training, whose people attacks are about by default",
+        description="share of the rows for training; by default, attacks are about their people",
     )  # fmt: skip
     test: Annotated[float, Field(gt=0, lt=1)] | Literal["original"] = Field(
         1 / 3,

@@ -59,7 +59,7 @@ _MOST_LETTERS = 20_000
 
 
 def shorten(text: str) -> str:
-    """A text without its middle, if it is so long that nobody would read it."""
+    """A text without its middle, if it is too long to be read."""
     left = len(text) - _MOST_LETTERS
     if left <= 0:
         return text

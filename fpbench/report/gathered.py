@@ -179,7 +179,7 @@ def _make_boards(snapshot: Snapshot, requested: str | None) -> list[Leaderboard]
         and measured
         and choose_measure(results.glossary, by, measured) not in measured
     ):
-        # A default of the matrix is no mistake of the user: a run of other measures is shown too.
+        # A default of the matrix is not an error of the user: runs of other measures are shown.
         other = next((name for name in measured if name not in OF_MODELS), measured[0])
         note, by = f"nothing here has {by}: ranked by {other}", other
     # The paper's board comes beside another board, if its measure exists.

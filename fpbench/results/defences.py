@@ -80,7 +80,7 @@ def rank_defences(
     its correction: the best at each seed would owe its place to noise. As it is chosen among
     several, its mean is still a little above what a new seed would give. `advantage` is its
     accuracy minus that of calling everyone a member of the largest group. Only attacks that were
-    made on all learners of a data set count, so that more attacks on a learner are no disadvantage.
+    made on all learners of a data set count, so more attacks on a learner do not count against it.
     An advantage means the same for every guarantee, so learners with different guarantees are
     ranked together, with the guarantee shown beside.
     """

@@ -418,7 +418,7 @@ def is_of_audits(board: Leaderboard) -> bool:
 
 
 def _distinguishes_lines(board: Leaderboard, name: str) -> bool:
-    """Whether a measure distinguishes lines; a proof or a true claim is no news."""
+    """Whether a measure distinguishes lines; a proof or a true claim is the normal case."""
     if name == "correct_seconds":  # of several solvers
         lines = [line for line in board.lines if "proven" in line.measures]
         return len({line.labels.get("corrector") for line in lines}) > 1

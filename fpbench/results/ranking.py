@@ -298,7 +298,7 @@ def _number_groups(
 def _make_reference(
     tally: Tallies, places: NDArray[np.intp], kinds: tuple[str, ...]
 ) -> Line | None:
-    """A line for naming the largest group, which is no attack; from the line with most seeds."""
+    """A line for naming the largest group (not an attack), from the line with most seeds."""
     longest = max(places.tolist(), key=lambda place: int(tally.done[place]), default=None)
     known = None if longest is None else tally.measures(longest).get("majority_accuracy")
     if known is None or longest is None or "adversary" not in kinds:

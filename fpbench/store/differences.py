@@ -165,7 +165,7 @@ def change_rows(changes: Iterable[CellChange], *, named: bool = True) -> list[tu
 
 
 def count_rest(count: int) -> list[Separator]:
-    """How many are not listed, if any."""
+    """A line with the number of unlisted items, if any."""
     return [Separator(f"  and {count:,} more")] if count > 0 else []
 
 

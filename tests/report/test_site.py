@@ -241,7 +241,9 @@ def test_pages_of_what_has_gone_are_removed_and_nothing_else(site, place, tmp_pa
 def test_a_folder_that_is_no_site_is_left_alone(place, tmp_path):
     (tmp_path / "thesis.html").write_text("mine")
     before = look(tmp_path)
-    with pytest.raises(InputError, match="is not a site of fpbench .* name a new directory with -o"):
+    with pytest.raises(
+        InputError, match="is not a site of fpbench .* name a new directory with -o"
+    ):
         build_site([place / "honest"], tmp_path, UNRUN)
     assert look(tmp_path) == before
     with pytest.raises(StoreError, match="neither a run directory"):

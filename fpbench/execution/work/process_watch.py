@@ -302,7 +302,7 @@ def _read_directory() -> str | None:
 
 
 def _read_timers() -> list[bool]:
-    """Which timers are set."""
+    """Whether each timer is set."""
     if sys.platform == "win32":
         return []
     kinds = signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF
