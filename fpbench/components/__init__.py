@@ -1,4 +1,4 @@
-"""The contract: base classes of the eight kinds, records that flow between them, the catalog.
+"""The contract: base classes of the eight kinds, records between steps, the catalog.
 
 Imports `base`, `data`.
 """

@@ -1,8 +1,8 @@
-"""The base classes of components, those of attacks among them: what a plugin author subclasses.
+"""The base classes of components that attacks combine, which plugin authors subclass.
 
 A component is a frozen set of validated parameters and one method. Its fields are its parameters
 in a matrix; everything else about it is class attributes. Randomness comes only from the generator
-it is handed, and heavy libraries are imported inside the method that needs them.
+argument, and heavy libraries are imported inside the method that needs them.
 """
 
 from __future__ import annotations
@@ -86,17 +86,17 @@ class Component(BaseModel, ABC):
         """Whether it computes the same on every processor, within 1e-6.
 
         Sums of products differ in their last bits between processors, and an algorithm that breaks
-        ties or stops early makes more of that. Rows that rest on a component that says no say
-        `portable = false`, and are compared only where the same kernels computed them.
+        ties or stops early amplifies the difference. Rows of a component that is not portable have
+        `portable = false`, and are compared only if the same kernels computed them.
         """
         return True
 
     def portable_throughout(self) -> bool:
-        """Whether it is portable, and so are all components that it holds."""
+        """Whether this component and all components in its slots are portable."""
         return self.portable and all(inner.portable_throughout() for inner in self._inner())
 
     def declared_measures(self) -> Iterator[Measure]:
-        """The measures that it declares, and then those of the components that it holds."""
+        """The measures that it declares, then those of the components in its slots."""
         for measure in self.measures:
             yield replace(measure, source=f"{self.kind} {self.name}")
         for inner in self._inner():
@@ -107,7 +107,7 @@ class Component(BaseModel, ABC):
 
     @property
     def protects(self) -> frozenset[str]:
-        """Columns of people that it guarantees privacy of; see `Sample.check_cuts`."""
+        """Columns of people whose privacy it guarantees; see `Sample.check_cuts`."""
         return frozenset()
 
     def incompatible(self, other: Component) -> str | None:
@@ -123,7 +123,7 @@ class Dataset(Component):
     """Facts about the original; None if they depend on the parameters."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Make its `load` refuse in an adversary's process; a generated table needs no file."""
+        """Make its `load` raise in an adversary's process, also for generated tables."""
         super().__init_subclass__(**options)
         if "load" in vars(cls):
             cls.load = _require_leave(cls.load)  # type: ignore[method-assign]
@@ -140,7 +140,7 @@ class Dataset(Component):
 
     @property
     def measured_cuts(self) -> dict[str, str]:
-        """Columns that are cut at a statistic of everybody, as far as known, and how."""
+        """Columns known to be cut at a statistic of everybody, and how."""
         return {}
 
     def incompatible(self, other: Component) -> str | None:
@@ -161,14 +161,14 @@ class Dataset(Component):
         )
 
     def check(self, home: DataHome) -> None:
-        """Look at the data before anything is run; an error says what is wrong with it.
+        """Check the data before anything is run.
 
-        Data that is published needs no look.
+        Published data needs no check.
 
         Raises
         ------
         InputError
-            If the data is not as the parameters say; `DataError` if it cannot be used.
+            If the data does not match the parameters; `DataError` if it cannot be used.
         """
 
     def checksums(self, home: DataHome) -> dict[str, Callable[[], str]]:
@@ -190,7 +190,7 @@ class Dataset(Component):
         Raises
         ------
         DataError
-            If a file cannot be downloaded, or what comes is not the known original.
+            If a file cannot be downloaded, or the download is not the known original.
         """
         return [home.fetch(file) for file in self.files]
 
@@ -206,7 +206,7 @@ class Dataset(Component):
         Raises
         ------
         DataError
-            If a file is missing, or does not hold what is expected.
+            If a file is missing, or its content is not as expected.
         """
 
 
@@ -226,8 +226,8 @@ class Learner(Component):
     needs: ClassVar[frozenset[str]] = frozenset({"features", "labels", "sensitive"})
     """Columns of the training people that it trains on; fpbench hides the others."""
     predicts_with_sensitive: ClassVar[bool] = False
-    """Whether the model takes people's groups to predict, so that who does not know them can ask
-    it about every group only."""
+    """Whether the model needs people's groups to predict; an adversary who does not know them can
+    only query it with every group."""
     gives_scores: ClassVar[bool] = False
     """Whether its models have `predict_proba`."""
 
@@ -242,7 +242,7 @@ class Learner(Component):
         return False
 
     def has_scores(self) -> bool:
-        """Whether its models give probabilities; with some parameters they may not."""
+        """Whether its models give probabilities with these parameters."""
         return self.gives_scores and self.explain_no_scores() is None
 
     def explain_no_scores(self) -> str | None:
@@ -294,9 +294,9 @@ class Learner(Component):
     def score_many(
         self, models: Sequence[Classifier], people: Sample, rng: np.random.Generator
     ) -> NDArray[np.float64]:
-        """What models say about people: (B, n) probabilities of label 1, or labels without scores.
+        """Outputs of models for people: (B, n) probabilities of label 1, or labels without scores.
 
-        A learner that can ask many of its models at once overrides it.
+        A learner that can query many of its models at once overrides it.
 
         Parameters
         ----------
@@ -305,7 +305,7 @@ class Learner(Component):
         people
             n people with features, and with groups if it `predicts_with_sensitive`.
         rng
-            For models that draw.
+            For randomised models.
         """
         groups = people.sensitive if self.predicts_with_sensitive else None
         scores = np.empty((len(models), len(people)))
@@ -319,7 +319,7 @@ class Learner(Component):
         return scores
 
     def twin(self) -> Learner | None:
-        """The same learner without its fairness; None if it has none, or nothing is left of it.
+        """The same learner without its fairness; None if it has none, or is nothing but fairness.
 
         Attacks that compare both models (`membership` with `attack = "fd-mia"`) train it too.
         """
@@ -334,7 +334,7 @@ class Disclosure(Component):
     """What it shows besides claims about rates: words of the table `SIGHTS`."""
 
     also: list[Fact] = Field(
-        [], description="what else is known: tables with use = share, positive-rate, unfairness, "
+        [], description="further public facts: tables with use = share, positive-rate, unfairness, "
         "known or linear"
     )  # fmt: skip
 
@@ -352,7 +352,7 @@ class Disclosure(Component):
         return [*self.forms(), *(fact.word for fact in self.also)]
 
     def incompatible(self, other: Component) -> str | None:
-        """Why a learner's models lack what it shows of them; None if they do not."""
+        """Why a learner's models lack what it shows; None if they do not."""
         if isinstance(other, Learner):
             return explain_lack(f"disclosure {self.name!r}", self.shows, other)
         return None
@@ -368,8 +368,8 @@ class Adversary(Component):
     kind = "adversary"
     sees: ClassVar[frozenset[str]]
     """What it sees of the target people: words of the table `SIGHTS` that adversaries may declare,
-    each a column of the samples of its `View`. Of the attack set it sees the same and the
-    sensitive attribute."""
+    each a column of the samples of its `View`. Of the attack set it also sees the sensitive
+    attribute."""
 
     @property
     def sees_without_model(self) -> frozenset[str]:
@@ -390,8 +390,8 @@ class Adversary(Component):
     def tune(self, known: Sample, rng: np.random.Generator) -> Adversary:
         """A tuned adversary, which then guesses instead of this one.
 
-        `known` is an attack set with the sensitive attribute, and what it `sees_without_model`:
-        people whose groups are known.
+        `known` is an attack set: its columns are the sensitive attribute and those that the
+        adversary `sees_without_model`.
         """
         return self
 
@@ -405,7 +405,7 @@ class Corrector(Component):
 
     kind = "corrector"
     expresses: ClassVar[frozenset[str]] = frozenset(FORMS)
-    """Words of the constraints it can be handed (`Constraint.word`)."""
+    """Words of the constraints that it accepts (`Constraint.word`)."""
 
     def incompatible(self, other: Component) -> str | None:
         """Why a disclosure makes no claim, or one that this corrector cannot express; else None."""
@@ -447,8 +447,8 @@ class Corrector(Component):
         guess
             The guess, n people.
         held_out, truth
-            The same problem on the m held-out people of the attack set, without weights, and their
-            groups, which the adversary knows. Its only constraint is the claim about rates.
+            The same problem for the m held-out people of the attack set, without weights, and their
+            groups, which the adversary knows. The claim about rates is its only constraint.
 
         Returns
         -------
@@ -460,4 +460,4 @@ class Corrector(Component):
 
     @abstractmethod
     def correct(self, problem: Problem) -> Correction:
-        """The solution; an infeasible problem has a result with a status, and is no error."""
+        """The solution; an infeasible problem is a result with a status, not an error."""

@@ -1,4 +1,4 @@
-"""Auditors: the base class, what it is handed, and what a private audit releases."""
+"""Auditors: the base class, its input, and the release of a private audit."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ NOISES = ("simulation", "secure")
 
 @dataclass(frozen=True, eq=False)
 class Shadows:
-    """What models of the learner, trained on other people, say about the people of the split.
+    """Outputs of models of the learner, trained on other people, for the people of the split.
 
-    The n people are those of the training part, and then those of the test part.
+    The n people are those of the training part, then those of the test part.
 
     Attributes
     ----------
     members
-        (S, n) who trained each shadow model: everybody trained exactly half of them.
+        (S, n) who is in the training data of each shadow model: everybody is in exactly half.
     scores
         (S, n) in [0, 1]: each shadow model's probability of label 1; its label if not `soft`.
     target
-        (n,) the same of the audited model, which the training part trained.
+        (n,) the same for the audited model, trained on the training part.
     soft
         Whether scores are probabilities; otherwise the learner gives labels only.
     """
@@ -68,8 +68,8 @@ class Subject:
     shadows
         Scores of the audited model, and of shadow models; None if `shadow_models` is None.
     twin
-        The same of the learner without its fairness, trained on the same people; None unless it
-        `needs_twin`.
+        The same for the learner without its fairness, trained on the same people; None unless
+        the auditor `needs_twin`.
     """
 
     train: Sample
@@ -153,7 +153,7 @@ class HistogramSource(Protocol):
 
     @property
     def neighbours(self) -> Neighbours:
-        """The relation that epsilon is measured by."""
+        """The neighbouring relation of epsilon."""
 
     def histogram(
         self,
@@ -164,7 +164,7 @@ class HistogramSource(Protocol):
         mechanism: Mechanism,
         repetitions: int = 1,
     ) -> NDArray[np.float64]:
-        """Noisy numbers of people of every group in every cell.
+        """Noisy counts of people of every group in every cell.
 
         Parameters
         ----------
@@ -173,8 +173,8 @@ class HistogramSource(Protocol):
         n_cells
             Number of cells C.
         epsilon
-            Epsilon of one answer; one or several, shape (...). Cells are disjoint, so each has all
-            of it.
+            Epsilon of one answer; one or several, shape (...). Cells are disjoint, so each gets the
+            full epsilon.
         mechanism
             Adds the noise.
         repetitions
@@ -190,7 +190,7 @@ class HistogramSource(Protocol):
         InputError
             If the cells are not n such codes.
         BudgetError
-            If the answers cost more than the rest of the budget; nothing is spent then.
+            If the answers cost more than the remaining budget; then nothing is spent.
         """
 
 
@@ -220,8 +220,8 @@ class Auditor(Component):
     def shadow_models(self) -> int | None:
         """Even number of shadow models that it compares the audited model with.
 
-        With 0 it is handed the scores of the audited model alone; with None, no scores. All
-        auditors of a learner that ask for equally many share them.
+        With 0 it gets the scores of the audited model only; with None, no scores. Auditors of a
+        learner with the same number share the shadow models.
         """
         return None
 

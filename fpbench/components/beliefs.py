@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench.base.errors import InputError
 
 Beliefs: TypeAlias = NDArray[np.float64]
-"""(n, K) the probability of each group, of each person."""
+"""(n, K) probability of each group for each person."""
 
 _SUM = 1e-6
 """How far the sum of a person's probabilities may be from 1."""
 
 
 def spread_confidence(values: ArrayLike, confidence: ArrayLike, groups: int) -> Beliefs:
-    """Beliefs (n, K) from guesses and the confidence in them: the other groups share the rest.
+    """Beliefs (n, K) from guesses and confidences: the other groups share the rest equally.
 
     `values`, `confidence`: (n,) guessed group codes in 0..K-1, and the probability of the guess, in
     [0, 1]. `groups`: K, at least 2.
@@ -29,7 +29,7 @@ def spread_confidence(values: ArrayLike, confidence: ArrayLike, groups: int) -> 
 
 
 def name_likeliest(beliefs: Beliefs) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """(n,) the likeliest group of each person, the first of equal ones, and the belief in it.
+    """(n,) the likeliest group of each person, the first of tied ones, and the belief in it.
 
     Column by column, which is ten times as fast as `argmax` and `max` along rows of few numbers.
     """
@@ -43,10 +43,10 @@ def name_likeliest(beliefs: Beliefs) -> tuple[NDArray[np.intp], NDArray[np.float
 def check_beliefs(beliefs: ArrayLike) -> Beliefs:
     """Beliefs (n, K) as floats, K at least 2.
 
-    `beliefs`: (n, K) probability of each group, of each person.
+    `beliefs`: (n, K) probability of each group for each person.
 
-    Raises InputError if they have another shape, are no probabilities, or a person's do not sum to
-    1.
+    Raises InputError if the shape is wrong, values are not probabilities, or a person's do not sum
+    to 1.
     """
     try:
         chances = np.asarray(beliefs, dtype=np.float64)
@@ -55,7 +55,7 @@ def check_beliefs(beliefs: ArrayLike) -> Beliefs:
     if chances.ndim != 2 or chances.shape[0] < 1 or chances.shape[1] < 2:
         raise InputError(f"beliefs must be (n, K) with K at least 2, not {chances.shape}")
     miss = np.abs(chances @ np.ones(chances.shape[1]) - 1)
-    if chances.min() >= 0 and miss.max() <= _SUM:  # no NaN is
+    if chances.min() >= 0 and miss.max() <= _SUM:  # false for NaN
         return chances
     bad = ~np.isfinite(chances) | (chances < 0)
     if bad.any():

@@ -1,4 +1,4 @@
-"""Components by name: of a script, or of a parameter that holds one."""
+"""Components by name, for scripts and for parameters that hold a component."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def resolve_component(
 ) -> Component:
     """The component that a name with parameters, a table with `use`, or a component stands for.
 
-    Raises InputError if it is none of them, is of another kind, or is a component and has
-    parameters beside it.
+    Raises InputError for anything else, for another kind, or for a component with further
+    parameters.
     """
     if isinstance(chosen, str):
         return component(kind, chosen, **parameters)

@@ -45,8 +45,8 @@ _OURS = __name__.partition(".")[0]
 
 
 def explain_unknown_kind(kind: object) -> str:
-    """Message for a kind that is none: all are named, as there are few."""
-    from difflib import get_close_matches  # which takes milliseconds to import
+    """Message for an unknown kind: it lists all kinds, as there are few."""
+    from difflib import get_close_matches  # takes milliseconds to import
 
     near = get_close_matches(kind, KINDS, 1, 0.6) if isinstance(kind, str) else []
     hint = f"did you mean {near[0]!r}? " if near else ""
@@ -102,7 +102,7 @@ class Catalog:
         Raises
         ------
         NameUnknownError
-            If the kind or the name is unknown, or no text.
+            If the kind or the name is unknown, or not a string.
         PluginError
             If two distributions claim the name.
         """
@@ -123,7 +123,7 @@ class Catalog:
         return entry
 
     def _mend(self, kind: str, name: str) -> str:
-        """What to do about a component that is not there."""
+        """A hint for a component that is not installed."""
         left_out = ", ".join(map(str, self.left_out))
         package = OWN_PLUGINS.get((kind, name))
         if package is None or any(each.distribution == package for each in self.left_out):
@@ -155,12 +155,12 @@ class Catalog:
         return _check_class(entry.registered if loaded is None else loaded, entry)
 
     def summary(self, entry: Entry) -> str:
-        """What a component says of itself in a line, mostly without an import of it.
+        """The one-line summary of a component, mostly without importing it.
 
         Raises
         ------
         PluginError
-            If the component has to be imported, and that fails.
+            If the component has to be imported, and the import fails.
         """
         lazy = entry.registered
         written = _read_summary(lazy.target) if isinstance(lazy, Lazy) else None
@@ -171,11 +171,11 @@ class Catalog:
 
 
 _SUMMARY = re.compile(r"^ +summary\b.*(?:\n(?: {5,}.*| +\)))*", re.MULTILINE)
-"""An assignment to `summary`, with the lines it goes on in."""
+"""An assignment to `summary`, with its continuation lines."""
 
 
 def _read_summary(target: str) -> str | None:
-    """The `summary` that stands in the source of a class, so that a listing imports nothing."""
+    """The `summary` in the source of a class, so that a listing imports nothing."""
     import ast
 
     module, _, name = target.partition(":")
@@ -189,11 +189,11 @@ def _read_summary(target: str) -> str | None:
         start = next((each for each in classes if each[1] == name), None)
         if start is None:
             return None
-        # No further than that statement: the rest of a class takes long to parse. If it was none of
-        # the class, what is cut off there is no Python, or says nothing of a summary.
+        # Up to that statement only: the rest of a class takes long to parse. If the statement is
+        # not of this class, the cut-off text is not valid Python, or has no summary.
         end = _SUMMARY.search(source, start.end())
         (found,) = ast.parse(source[start.start() : end.end()]).body if end else (None,)
-    except (ImportError, OSError, SyntaxError, ValueError):  # which an import tells
+    except (ImportError, OSError, SyntaxError, ValueError):  # an import reports these
         return None
     for line in found.body if isinstance(found, ast.ClassDef) else ():
         match line:
@@ -235,7 +235,7 @@ def _check_class(candidate: Any, entry: Entry) -> type[Component]:
 
 @cache
 def discover() -> Catalog:
-    """The catalog of all installed plugins: one for each process, made on first use.
+    """The catalog of all installed plugins: one per process, made on first use.
 
     If third parties are forbidden (`fpbench.base.trust`), their code is not even imported.
     """
@@ -321,7 +321,7 @@ def _register(
         manager.register(plugin, name)
         manager.check_pending()
         entries = list(_list_offers(manager, plugin, source))
-    except (Exception, SystemExit) as error:  # whatever a stranger's plugin raises
+    except (Exception, SystemExit) as error:  # a third-party plugin may raise anything
         if manager.has_plugin(name):
             manager.unregister(name=name)
         import traceback

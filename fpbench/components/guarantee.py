@@ -14,13 +14,13 @@ from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import to_fraction
 
 LEAST_EPSILON = 1e-9
-"""The least epsilon everywhere. A smaller one needs noise in the billions and costs nothing, and
-simulated noise must be correct for every valid epsilon."""
+"""Lower bound on every epsilon. A smaller one would need noise in the billions, and simulated noise
+must be correct for every valid epsilon."""
 
 
 @check_arguments
 def check_epsilon(epsilon: Any, name: str = "epsilon", *, infinite: bool = False) -> None:
-    """Refuse an epsilon that is no number, not above 0, or below `LEAST_EPSILON`.
+    """Refuse an epsilon that is not a number, not above 0, or below `LEAST_EPSILON`.
 
     Parameters
     ----------
@@ -29,12 +29,12 @@ def check_epsilon(epsilon: Any, name: str = "epsilon", *, infinite: bool = False
     name
         Name of the number, for the message: it may be a share of another epsilon.
     infinite
-        Whether it may be infinite, which is no privacy.
+        Whether it may be infinite, which means no privacy.
 
     Raises
     ------
     InputError
-        If one is no number, not above 0, below 1e-9, or infinite where it must be finite.
+        If one is not a number, not above 0, below 1e-9, or infinite where it must be finite.
     """
     if isinstance(epsilon, int | float) and not isinstance(epsilon, bool):
         _check(epsilon, name, infinite)
@@ -64,8 +64,8 @@ def _check(epsilon: float, name: str, infinite: bool) -> None:
 
 Neighbours: TypeAlias = Literal["attribute", "add-remove"]
 """Which data sets are neighbours: those that differ in one person's group, or in whether one person
-is counted. Both make public who takes part, and so the size of every cell; under `add-remove`, the
-epsilon for a person's group is therefore twice as large."""
+is counted. For both, membership is public, and so is the size of every cell; under `add-remove`,
+the epsilon for a person's group is therefore twice as large."""
 
 NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
 
@@ -82,7 +82,7 @@ class Sensitivity:
     l1
         Greatest sum of absolute differences.
     l2
-        Greatest root of the sum of squared differences.
+        Greatest square root of the sum of squared differences.
     """
 
     l1: float
@@ -109,12 +109,12 @@ class Guarantee:
     neighbours
         Which data sets are neighbours: `attribute`, `add-remove` or `replace-one`.
     rho
-        Of zero-concentrated differential privacy, where the mechanism has it; None if unknown.
+        Rho of zero-concentrated differential privacy; None if unknown.
 
     Raises
     ------
     InputError
-        If one of them is not one number, epsilon is not at least 1e-9 and finite, rho is not
+        If a value is not one number, epsilon is not at least 1e-9 and finite, rho is not
         positive and finite, delta is not in [0, 1), or the relation is unknown.
     """
 
@@ -145,37 +145,37 @@ def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
     """The guarantee of several releases about the same people, by basic composition.
 
     Epsilons, deltas and rhos add up (Dwork & Roth 2014, Theorem 3.16; Bun & Steinke 2016, Lemma
-    1.7); `rho_to_epsilon` of the summed rho is often much better than the summed epsilon.
+    1.7); `rho_to_epsilon` of the summed rho is often much smaller than the summed epsilon.
 
     Parameters
     ----------
     guarantees
-        Of each release; all by one relation of neighbours.
+        One of each release; all with the same relation of neighbours.
 
     Raises
     ------
     InputError
-        If there is none, or they are of different relations, or delta reaches 1.
+        If there is none, their relations differ, or delta reaches 1.
     """
     return _combine(guarantees, lambda values: float(sum(map(to_fraction, values))), math.fsum)
 
 
 @check_arguments
 def compose_disjoint(guarantees: Iterable[Guarantee]) -> Guarantee:
-    """The guarantee of releases that share nobody, by parallel composition: the worst of them.
+    """The guarantee of releases about disjoint people, by parallel composition: the weakest one.
 
-    Who belongs to which part must be public (McSherry 2009, Theorem 4): cells of a histogram over
-    features or predictions are such parts, groups of the sensitive attribute are not.
+    The partition must be public (McSherry 2009, Theorem 4): cells of a histogram over features or
+    predictions qualify, groups of the sensitive attribute do not.
 
     Parameters
     ----------
     guarantees
-        Of each release; all by one relation of neighbours.
+        One of each release; all with the same relation of neighbours.
 
     Raises
     ------
     InputError
-        If there is none, or they are of different relations.
+        If there is none, or their relations differ.
     """
     return _combine(guarantees, max, max)
 

@@ -37,7 +37,7 @@ hookimpl = pluggy.HookimplMarker("fpbench")
 
 
 def _specify_hook(kind: Kind) -> "Callable[[], Iterable[Registered]]":
-    def hook() -> "Iterable[Registered]":  # type: ignore[empty-body]  # a signature, no more
+    def hook() -> "Iterable[Registered]":  # type: ignore[empty-body]  # a signature only
         ...
 
     hook.__doc__ = f"Return the {kind.plural} this plugin adds."
@@ -45,4 +45,4 @@ def _specify_hook(kind: Kind) -> "Callable[[], Iterable[Registered]]":
 
 
 HOOKS = type("Hooks", (), {kind.hook: _specify_hook(kind) for kind in KINDS.values()})
-"""The specification of each hook: `fpbench_datasets`, `fpbench_learners`, ..., one a kind."""
+"""The specification of each hook: `fpbench_datasets`, `fpbench_learners`, ..., one per kind."""

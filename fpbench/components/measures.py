@@ -65,12 +65,12 @@ class MeasureFigure:
     against: Against = "parameters"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "series", tuple(map(tuple, self.series)))  # JSON has lists
+        object.__setattr__(self, "series", tuple(map(tuple, self.series)))  # JSON gives lists
         if any(len(pair) != 2 for pair in self.series):
             raise PluginError(f"figure {self.name!r}: series must be pairs of measure and name")
 
     def texts(self) -> list[tuple[str, Any]]:
-        """All its texts, each with its place."""
+        """All its texts, each with the name of its field."""
         texts = [(f"figure: {name}", text) for name, text in vars(self).items() if name != "series"]
         return texts + [("figure: series", text) for pair in self.series for text in pair]
 
@@ -82,14 +82,14 @@ class Measure:
     Attributes
     ----------
     name
-        In rows: snake_case. `*` stands for any letters, such as the name of a group.
+        Its name in rows, in snake_case. `*` stands for any letters, such as the name of a group.
     heading
         Heading of its column; by default the name, with spaces.
     better
         Which values are better: `greater`, `less` or `neither`.
     unit
-        Of its values: `share`, `s`, `people`, `bits`, ...; may be empty. The name of a measure
-        in `s` ends in `_seconds`: comparisons of runs skip it.
+        Unit of its values: `share`, `s`, `people`, `bits`, ...; may be empty. The name of a
+        measure in `s` ends in `_seconds`: comparisons of runs skip it.
     meaning
         Its meaning in one sentence.
     column
@@ -98,11 +98,11 @@ class Measure:
     source
         Kind and name of the component that declares it; set by fpbench.
     if_no
-        Note of leaderboards that have a line whose value is 0 at every seed; may be empty.
+        Note below leaderboards with a line whose value is 0 at every seed; may be empty.
     figure
-        A figure that reports draw of it and of measures beside it; None for none.
+        A figure of this measure and others in reports; None for none.
     decimals
-        How many are shown of a value below 100, 0 to 9; files have them all.
+        Decimals shown of a value below 100, 0 to 9; files have all.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class Measure:
 
     @classmethod
     def table(cls, column: Column, text: str) -> tuple[Measure, ...]:
-        """Measures of a text, one a line: `name, heading | better unit | meaning`.
+        """Measures from a text, one per line: `name, heading | better unit | meaning`.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class Measure:
 
         Examples
         --------
-        >>> Measure.table("asked", "leak_bits | less bits | what an answer tells")[0].unit
+        >>> Measure.table("asked", "leak_bits | less bits | what an answer reveals")[0].unit
         'bits'
         """
         measures = []
@@ -187,7 +187,7 @@ class Measure:
                 )
 
     def write(self, number: float | None) -> str:
-        """A value as it is shown; "-" for None."""
+        """A value as displayed; "-" for None."""
         return format_number(number, self.decimals)
 
     def as_data(self) -> dict[str, Any]:
@@ -200,16 +200,16 @@ _MAIN = (
     "initial_accuracy", "corrected_accuracy", "test_accuracy", "test_unfairness", "advantage",
     "error",
 )  # fmt: skip
-"""What most boards rank by or show."""
+"""Measures that most leaderboards rank by or show."""
 _MOST = 12
-"""Measures that are named to somebody who names none."""
+"""Measures that a message suggests to a user who gave no name."""
 
 
 class Glossary:
     """Measures by name; a name without a declaration has a measure without heading and meaning.
 
-    `own` are those of fpbench, `declared` those of components in the order of their columns. The
-    first of several with one name counts, and none with the name of one of fpbench's.
+    `own` are those of fpbench, `declared` those of components in the order of their columns. Of
+    several with one name the first counts; names of fpbench take precedence.
     """
 
     def __init__(self, own: Iterable[Measure], declared: Iterable[Measure] = ()) -> None:
@@ -261,7 +261,7 @@ class Glossary:
         return sorted(columns, key=lambda measure: order.get(measure.name, len(order)))
 
     def name_of(self, text: str, among: Collection[str]) -> str:
-        """Name of the measure of a name or a heading; the text itself if there is none.
+        """Name of the measure with this name or heading; the text itself if there is none.
 
         Case, spaces and signs do not matter. InputError if several measures have this name or
         heading.
@@ -276,10 +276,10 @@ class Glossary:
         return names[0] if names else text
 
     def find(self, text: str, among: Collection[str], role: str) -> str:
-        """Name of the measure, among existing ones, of a name or a heading that a user typed.
+        """Name of the existing measure whose name or heading a user typed.
 
-        InputError if there is none or several; it suggests the nearest. `role` is the purpose, for
-        the message: `measure to rank by`.
+        InputError if there is none or several; the message suggests the nearest, and calls it by
+        its `role`: `measure to rank by`.
         """
         name = self.name_of(text, among)
         if name in among:
@@ -302,7 +302,7 @@ class Glossary:
 
 
 def _make_undeclared(name: str) -> Measure:
-    """The measure of a name that no component declares, mostly from an earlier version."""
+    """The measure for an undeclared name, mostly from an earlier version."""
     if name.endswith("_seconds"):
         return Measure(name, better=LESS, unit="s", column="asked")
     return Measure(name, column="asked")
@@ -338,6 +338,6 @@ _LATIN[0x03B5] = "epsilon"
 @lru_cache(maxsize=1 << 14)
 def fold_name(name: str) -> str:
     """A name in lower-case Latin letters and digits: equal for names that look alike."""
-    # Capitals of other scripts look like Latin ones that their small letters do not look like.
+    # A capital of another script may look Latin although its small letter does not.
     plain = unicodedata.normalize("NFKD", name).translate(_LATIN).casefold().translate(_LATIN)
     return "".join(letter for letter in plain if letter.isalnum())

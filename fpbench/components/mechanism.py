@@ -34,7 +34,7 @@ class Mechanism(Component):
         if noise == "secure" and cls.continuous:
             raise ValueError(
                 f"{cls.name} draws real numbers, and floating-point numbers give the true answer "
-                "away by the values they can and cannot take (Mironov, CCS 2012); for releases use "
+                "away by the values they can take (Mironov, CCS 2012); for releases use "
                 "discrete-laplace or discrete-gaussian"
             )
         return noise
@@ -81,17 +81,18 @@ class Mechanism(Component):
     def find_noise_law(
         self, sensitivity: Sensitivity, epsilon: float, upper: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Standard deviation of Gaussian, and scale of Laplace noise; one of the two is 0.
+        """Standard deviation of Gaussian noise, and scale of Laplace noise; one of the two is 0.
 
-        What somebody who reads noisy counts takes the noise for. Here, the law that is likelier of
-        simulated releases of half the bounds; a mechanism that knows its law says so.
+        The noise distribution that a reader of noisy counts assumes. By default, the likelier of
+        the two for simulated releases of half the bounds; a mechanism with a known distribution
+        overrides this.
 
         Parameters
         ----------
         sensitivity, epsilon
-            As of `release`.
+            As for `release`.
         upper
-            Public upper bounds of the counts, of any shape, which is that of the answers.
+            Public upper bounds of the counts, of any shape; the answers have the same shape.
         """
         simulated = self.model_copy(update={"noise": "simulation"})
         bounds, where = np.unique(upper, return_inverse=True)
@@ -102,16 +103,16 @@ class Mechanism(Component):
             off[row] = simulated.release(counts, sensitivity, epsilon, rng, bound) - middle
         scale = np.maximum(np.abs(off).mean(axis=1), _LEAST_NOISE)
         sigma = np.maximum(np.sqrt((off**2).mean(axis=1)), _LEAST_NOISE)
-        # Mean log-likelihoods at the likeliest parameters, without what both share.
+        # Mean log-likelihoods at the likeliest parameters, without the common terms.
         laplace = (np.log(2 * scale) + 1).sum() < (np.log(2 * np.pi * sigma**2) + 1).sum() / 2
         law = (np.zeros_like(scale), scale) if laplace else (sigma, np.zeros_like(sigma))
         return law[0][where].reshape(upper.shape), law[1][where].reshape(upper.shape)
 
 
 _SIMULATED = 2000
-"""Releases of each bound from which a law of noise is found."""
+"""Simulated releases of each bound, to which a noise distribution is fitted."""
 _LEAST_NOISE = 1e-3
-"""What is released with noise is never taken for exact."""
+"""Lower bound on the noise: a noisy release is never treated as exact."""
 
 
 class Policy(Component):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Status(StrEnum):
-    """The outcome of a cell, which decides the exit code and the colour."""
+    """The outcome of a cell; it determines exit code and colour."""
 
     DONE = "done"
     FAILED = "failed"
@@ -56,4 +56,4 @@ AUDIT = ("dataset", "learner", "auditor", "mechanism", "policy")
 FIXED = frozenset({"cell", *KINDS, "seed", "status", "reason", "seconds"})
 """Columns of every row, besides its measures."""
 PORTABLE = "portable"
-"""A measure of fpbench: false in rows whose numbers differ on another processor."""
+"""A measure of fpbench: false in rows whose numbers may differ on another processor."""

@@ -1,4 +1,4 @@
-"""The measures of fpbench itself: those in its rows, and those that it computes from rows.
+"""The measures of fpbench itself: those in rows, and those computed from rows.
 
 The table `OWN` has their names, headings and meanings, and which way is better: rankings, reports
 and the glossary in the docs follow it. The classes are the types of the dicts that code fills, so
@@ -26,13 +26,13 @@ Reported: TypeAlias = Annotated[_T, _REPORTED]
 
 
 class PlanMeasures(TypedDict, total=False):
-    """Of a planned cell, in rows whose numbers differ on another processor."""
+    """Of a planned cell, in rows whose numbers may differ on another processor."""
 
     portable: bool
 
 
 class ModelMeasures(TypedDict, total=False):
-    """Of the target model, in every row; of its guarantee, all but epsilon are optional."""
+    """Of the target model, in every row; of its guarantee, only epsilon is required."""
 
     train_accuracy: Required[float]
     test_accuracy: Required[float]
@@ -80,7 +80,7 @@ class AttackMeasures(TypedDict):
 
 
 class LeakMeasures(TypedDict, total=False):
-    """Of what the disclosure of an attack adds to calibrated beliefs, and could add at most."""
+    """Of what the disclosure of an attack adds to calibrated beliefs, and upper bounds of it."""
 
     without_model_accuracy: float
     without_accuracy: Required[float]
@@ -100,7 +100,7 @@ class LeakMeasures(TypedDict, total=False):
 
 
 class BeliefMeasures(TypedDict, total=False):
-    """Of the beliefs of an attack: their quality, and whom they find out."""
+    """Of the beliefs of an attack: their quality, and the people they expose."""
 
     calibration: Required[str]
     log_loss: Required[float]
@@ -205,20 +205,20 @@ MEASURED = IN_ATTACKS | IN_AUDITS
 MEASURES = IN_ATTACKS | _names((BesideAttacks,))
 """Names of measures of attacks, the compared ones included."""
 DERIVED = _names(_OF_RUNS) - MEASURED
-"""Names of measures that are computed from rows, and stand in none."""
+"""Names of measures that are computed from rows, and are in no row."""
 COMPUTED = frozenset(
     name
     for table in (*_OF_ATTACKS, *_OF_AUDITS)
     for name, hint in get_type_hints(table, include_extras=True).items()
     if _REPORTED not in str(hint)
 )
-"""Names of measures in rows that fpbench computes, and does not copy from components."""
+"""Names of measures in rows that fpbench computes rather than copies from components."""
 
 OWN = Measure.table(
     "always",
     """
-seconds | less s | what the cell would have taken on its own
-portable | neither | false in rows whose numbers another processor would give otherwise
+seconds | less s | what the cell would take if run alone
+portable | neither | false in rows whose numbers may differ on another processor
 train_accuracy | greater share | training people whose label the model predicts
 test_accuracy, accuracy | greater share | test people whose label the model predicts
 train_unfairness | less | unfairness of the predictions for the training people, by the metric of
@@ -231,85 +231,85 @@ model_delta | less | delta of that guarantee
 model_neighbours | neither | which data sets that guarantee compares
 model_rho | less | the same guarantee as zero-concentrated privacy
 asked_metric, trained for | neither | the fairness metric that the learner was trained for
-asked_tolerance, trained to | neither | the unfairness that it was to keep below
+asked_tolerance, trained to | neither | the upper bound on unfairness that it was trained to meet
 claim_metric | neither | the fairness metric of the claim
 claim_form | neither | what the claim compares the groups' rates with
 claim_tolerance | neither | the unfairness that the claim allows
 claim_holds, claim true | greater yes or no | whether the claim is true of the training people; a
-    noisy one may not be
-claim_epsilon, claim eps | less | epsilon of a claim that was made privately
-claim_delta | less | delta of such a claim
-claim_neighbours | neither | which data sets the guarantee of such a claim compares
-claim_noise | neither | where its noise came from: simulation or secure
+    noisy claim may be false
+claim_epsilon, claim eps | less | epsilon of a private claim
+claim_delta | less | delta of a private claim
+claim_neighbours | neither | which data sets the guarantee of a private claim compares
+claim_noise | neither | where the noise of a private claim came from: simulation or secure
 people | neither people | people that the target was trained on
-n_groups, groups | neither | groups that the sensitive attribute has
+n_groups, groups | neither | number of groups of the sensitive attribute
 adversary_sees, sees | neither | what the adversary sees of the target people
-majority_accuracy, baseline | neither share | people whose group is right if everyone is called a
-    member of the largest group
-prior_accuracy, prior | neither share | people whose group is right, as expected, if everyone's
+majority_accuracy, baseline | neither share | people whose group is right if everyone is assigned to
+    the largest group
+prior_accuracy, prior | neither share | expected share of people whose group is right if everyone's
     group is drawn from the shares of the attack set
-without_model_accuracy, no model | greater share | the same as the next, of an adversary to whom the
-    model says the same about everybody: what is known without it; of `fpbench.attack`
+without_model_accuracy, no model | greater share | accuracy without the disclosure of an adversary
+    that gets the same model output for everybody; of `fpbench.attack`
 without_accuracy, without | greater share | people whose group the adversary's calibrated beliefs
-    name right, without the disclosure
-with_accuracy, with | greater share | people whose group the beliefs given the disclosure name
-    right, or the corrected guess of a corrector that has no beliefs
-leak | greater share | what the disclosure adds: with less without
-leak_expected, leak expected | greater share | what the beliefs given the disclosure expect it to
-    add to what is named right
-limit | neither share | the greatest leak that anybody can expect of the disclosure, from its bits
-    and the error of the strongest adversary of the run without it
-limit_beliefs, limit (beliefs) | neither share | the greatest leak that anybody can expect whose
-    beliefs are those of this adversary, if they are exact
+    predict right, without the disclosure
+with_accuracy, with | greater share | people whose group the beliefs given the disclosure predict
+    right, or the corrected guess if the corrector has no beliefs
+leak | greater share | what the disclosure adds: accuracy with it minus accuracy without it
+leak_expected, leak expected | greater share | the leak that the beliefs given the disclosure expect
+limit | neither share | upper bound on the expected leak for any adversary, from the disclosure's
+    bits and the error of the run's strongest adversary without it
+limit_beliefs, limit (beliefs) | neither share | upper bound on the expected leak for an adversary
+    with these beliefs, if they are exact
 limit_exact, limit (exact) | neither share | the expected leak of the exact counts behind every
     claim about parity, if these beliefs are exact; two groups
-dp_limit, limit (privacy) | neither share | the greatest leak that the guarantee of a private
-    disclosure allows, if these beliefs are exact
+dp_limit, limit (privacy) | neither share | upper bound on the leak from the guarantee of a private
+    disclosure, if these beliefs are exact
 limit_covers, limit of | neither | what the limits are about: the disclosure, or the disclosure
-    apart from what a model that was trained with these people's groups gives away, and from what
-    its predictions tell an adversary that did not guess from them
-household_size, household | neither people | the most people attacked whose groups depend on each
-    other's: limits are wider by it
-disclosure_bits, disclosure bits | less bits:1 | the most that the disclosure can tell about the
-    groups of all people
-best_without_accuracy, best without | greater share | the accuracy without the disclosure, at the
-    same model and seed, of the adversary of the run that is best over all seeds
-repair | less share | by how much the gain exceeds the limit: that much, at least, is repair of the
+    without what the model (if trained with these people's groups) or its predictions (if the guess
+    did not use them) give away
+household_size, household | neither people | largest number of attacked people whose groups depend
+    on each other's: it widens the limits
+disclosure_bits, disclosure bits | less bits:1 | upper bound on the information in the disclosure
+    about the groups of all people
+best_without_accuracy, best without | greater share | accuracy without the disclosure, at the same
+    model and seed, of the run's best adversary over all seeds
+repair | less share | gain minus limit, if positive: at least this much of the gain is repair of the
     first guess
 bayes_accuracy, Bayes | neither share | expected accuracy of the best possible guess from what is
-    seen of people, where the law of the data is known
+    seen of people, if the distribution of the data is known
 people_proven, proven people | greater share | people whose group follows from the disclosure alone
-proven_unsure, proven unsure | greater share | those of them of whom the adversary was unsure: it
-    believed in the group between .05 and .95
-facts | neither | sets of people whose counts by group a disclosure tells, each set once and those
-    left out that follow by subtraction; empty of disclosures that tell no such counts
+proven_unsure, proven unsure | greater share | proven people about whom the adversary was unsure:
+    its belief in the group was between .05 and .95
+facts | neither | distinct sets of people whose counts by group a disclosure reveals, without those
+    that follow by subtraction; empty for disclosures without such counts
 calibration | neither | how beliefs were calibrated on the held-out people
-log_loss, log loss | less nats | mean surprise at the true groups, of the calibrated beliefs
-calibration_error, cal. error | less share | mean difference between how sure the calibrated beliefs
-    are and how often they are right, over 15 bins
-auc, AUC | greater share | chance that a member of a group is believed more likely to be one than
-    another person, averaged over groups
-tpr_at_tenth_percent, TPR at .001 | greater share | members of a group that are found out where .1 %
-    of the others are taken for members; of the group most exposed
-tpr_at_one_percent, TPR at .01 | greater share | members of a group that are found out where 1 % of
-    the others are taken for members; of the group most exposed
-surest_one_percent, surest 1 % | greater share | right guesses about the 1 % of people of whom the
-    adversary is surest
-surest_ten_percent, surest 10 % | greater share | right guesses about the 10 % of people of whom
+log_loss, log loss | less nats | mean negative log-probability of the true groups under the
+    calibrated beliefs
+calibration_error, cal. error | less share | mean difference between confidence and accuracy of the
+    calibrated beliefs, over 15 bins
+auc, AUC | greater share | probability that a member of a group gets a higher belief in it than a
+    non-member, averaged over groups
+tpr_at_tenth_percent, TPR at .001 | greater share | true positive rate in finding members of a group
+    at a false positive rate of .1 %; for the most exposed group
+tpr_at_one_percent, TPR at .01 | greater share | true positive rate in finding members of a group at
+    a false positive rate of 1 %; for the most exposed group
+surest_one_percent, surest 1 % | greater share | right guesses among the 1 % of people about whom
     the adversary is surest
-worst_group, worst group | neither | the group whose members are named right most often
-worst_group_accuracy, worst group right | greater share | members of the worst group who are named
+surest_ten_percent, surest 10 % | greater share | right guesses among the 10 % of people about whom
+    the adversary is surest
+worst_group, worst group | neither | the group whose members are guessed right most often
+worst_group_accuracy, worst group right | greater share | members of the worst group who are guessed
     right
-worst_slice, worst slice | neither | the slice of at least 50 people that is named right most often,
-    chosen on one half of the people
-worst_slice_accuracy, worst slice right | greater share | members of the worst slice, of the other
-    half, who are named right
-answered | greater share | people of whom the adversary does not abstain
-answered_accuracy, answers right | greater share | of the people answered about, those whose group
-    is named right
+worst_slice, worst slice | neither | the slice of at least 50 people that is guessed right most
+    often, chosen on one half of the people
+worst_slice_accuracy, worst slice right | greater share | members of the worst slice, in the other
+    half, who are guessed right
+answered | greater share | people about whom the adversary does not abstain
+answered_accuracy, answers right | greater share | people whose group is guessed right, among those
+    answered
 initial_accuracy, guess | greater share | people whose group the adversary guesses right
-balanced_accuracy, balanced | greater share | the same share of each group's members, averaged over
-    groups
+balanced_accuracy, balanced | greater share | members of a group whose group the adversary guesses
+    right, averaged over groups
 corrected_accuracy, corrected | greater share | people whose group is right after the correction
 gain | greater share | what the correction adds to the accuracy of the guess
 best_initial_accuracy, best guess | greater share | accuracy of the best guess of any adversary of
@@ -317,29 +317,30 @@ best_initial_accuracy, best guess | greater share | accuracy of the best guess o
 gain_over_best, over best | greater share | accuracy after the correction minus that of the best
     guess of any adversary
 changes | less people | guesses that the correction changes
-change_precision, changes right | greater share | changed guesses that are right now
+change_precision, changes right | greater share | changed guesses that are right after the change
 objective | neither | total weight of the changed guesses
-solver_status, solver | neither | what the solver says of its answer
-solver_gap | less share | how far the objective may be from the least one, as a share of it
-proven | greater yes or no | whether the solver proved its answer, be it that nothing satisfies the
-    claim
+solver_status, solver | neither | the solver's status of its answer
+solver_gap | less share | upper bound on the distance of the objective from the optimum, relative to
+    the objective
+proven | greater yes or no | whether the solver proved its answer optimal, or proved that nothing
+    satisfies the claim
 correct_seconds, solve s | less s | how long the correction took
-reconsidered_accuracy, recalibrated | greater share | accuracy of the adversary's guess after
-    the corrector recalibrated it, before the claim was used
+reconsidered_accuracy, recalibrated | greater share | accuracy of the adversary's guess after the
+    corrector recalibrated it, before the claim was used
 audit_metric, metric | neither | the fairness metric that is audited
-epsilon | less | epsilon of one audit; of a learner as a defence, of the model's guarantee
+epsilon | less | epsilon of one audit; for a learner as a defence, of the model's guarantee
 delta | less | delta of one audit
-neighbours | neither | which data sets its guarantee compares
-noise | neither | where its noise came from: simulation or secure
-repetitions | neither | audits alike, each with noise of its own
-true_ratio, truth | neither ratio | the least group rate over the greatest, of the predictions for
-    the people audited
-estimated_ratio, estimate | neither ratio | what the audits say it is, on average
+neighbours | neither | which data sets the guarantee of an audit compares
+noise | neither | where the noise of an audit came from: simulation or secure
+repetitions | neither | number of identical audits, each with fresh noise
+true_ratio, truth | neither ratio | least group rate divided by the greatest, of the predictions for
+    the audited people
+estimated_ratio, estimate | neither ratio | mean estimate of the true ratio by the audits
 error | less ratio | mean absolute error of the estimates
 error_deviation, error sd | less ratio | standard deviation of the absolute errors over the
     repetitions
 bias | neither ratio | mean error of the estimates
-coverage | greater share | intervals that hold the truth
+coverage | greater share | intervals that contain the truth
 interval_width, interval | less ratio | mean width of the intervals
 random_guess_error, guessing | neither ratio | expected error of an estimate that is drawn uniformly
     from 0 to 1
@@ -347,9 +348,9 @@ four_fifths_right, 4/5 right | greater share | estimates on the same side of 0.8
 true_tenth | neither ratio | the truth, rounded down to tenths
 tenth_recall | greater share | estimates that round down to the same tenth
 uar, UAR | greater share | unweighted average recall of the tenths, over all seeds of the same audit
-uar_minus_error, UAR - error | greater | UAR less the mean error over the same seeds
-mean_accuracy, mean reached | less share | accuracy that attacks reach, on average over them
-strongest_accuracy, reached | less share | accuracy that the strongest attack reaches
+uar_minus_error, UAR - error | greater | UAR minus the mean error over the same seeds
+mean_accuracy, mean reached | less share | mean accuracy of attacks
+strongest_accuracy, reached | less share | accuracy of the strongest attack
 mean_advantage, mean advantage | less share | mean accuracy of attacks minus that of always guessing
     the largest group
 advantage | less share | accuracy of the strongest attack minus that of always guessing the largest
@@ -360,9 +361,9 @@ advantage | less share | accuracy of the strongest attack minus that of always g
 GLOSSARY = Glossary(OWN)
 
 RESERVED = {fold_name(name): name for name in sorted(MEASURED | DERIVED | FIXED | {GUARANTEE})}
-"""Names that no component may use, by how they look."""
+"""Names that no component may use, by folded name."""
 _MEANS = {fold_name(text): one.name for one in OWN for text in (one.heading, one.name)} | RESERVED
-"""Names and headings that no component may declare, by how they look, and their measures."""
+"""Measures whose names and headings no component may declare, by folded text."""
 
 
 def find_reserved_like(read: str) -> str | None:

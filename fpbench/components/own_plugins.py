@@ -1,4 +1,4 @@
-"""What the plugins in the folder `plugins/` of the repository offer, to name the one that lacks."""
+"""Components of the plugins in the repository's `plugins/`, to name a missing plugin."""
 
 _OFFERED = {
     ("fpbench-hello", "adversary"): "majority-hello",

@@ -36,7 +36,7 @@ class Context(Protocol):
 
     @property
     def target(self) -> Sample:
-        """The people whom the claim is about."""
+        """The people that the claim is about."""
 
     @property
     def attack(self) -> Sample:
@@ -48,4 +48,4 @@ class Context(Protocol):
 
     @property
     def trained_on_target(self) -> bool:
-        """Whether the target people are those whom the model was trained on."""
+        """Whether the model was trained on the target people."""

@@ -30,7 +30,7 @@ class SolverStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Predictions:
-    """The target model's predictions, drawn once: fpbench measures everything on these."""
+    """The target model's predictions, drawn once: all measures use these."""
 
     train: Codes
     test: Codes
@@ -44,7 +44,7 @@ class Predictions:
     trained_with_groups: bool = True
     """Whether the learner was given the groups of its training people."""
     made_with_groups: bool = True
-    """Whether each person's group was given to the model for the prediction."""
+    """Whether the model received each person's group to predict."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class SplitAnswers:
-    """What a model answers about the people whom adversaries see."""
+    """A model's answers about the people that adversaries see."""
 
     target: ModelAnswers
     attack: ModelAnswers
@@ -82,17 +82,17 @@ class Claim:
     noise
         Where the noise of a private claim came from: `simulation` or `secure`.
     nats
-        The most that the claim can tell about the groups of the target people, in nats: at most the
-        logarithm of how many claims were possible; None if nobody knows. What it takes for a limit
-        of the leak.
+        Upper bound on the information in the claim about the groups of the target people, in nats:
+        at most the logarithm of the number of possible claims; None if unknown. Limits of the leak
+        need it.
     fact_nats
-        The same of the facts that are known besides; set by fpbench, like the following.
+        The same for the facts in `also`; set by fpbench, like the fields below.
     counted_labels
-        The labels of the slices that all constraints count people in, None for everybody; None in
-        place of all if a constraint is not about counts.
+        Labels of the slices in which all constraints count people, None for everybody; None
+        instead of a tuple if a constraint is not about counts.
     possible
-        (n, K) groups that each of the target people may have, as far as it follows from the
-        constraints alone.
+        (n, K) groups that each of the target people may have, as implied by the constraints
+        alone.
     """
 
     constraint: RateConstraint | None
@@ -147,12 +147,12 @@ class Guess:
     notes
         Measures of the attack, for the row.
     beliefs
-        (n, K) the adversary's probability of each group, of each person; None: the confidence in
-        the guess, and the rest of it shared equally by the other groups.
+        (n, K) the adversary's probability of each group for each person; None: the confidence in
+        the guess, with the rest shared equally by the other groups.
     held_out_beliefs
-        (m, K) the same of the held-out people; None as above, and only together with `beliefs`.
+        (m, K) the same for the held-out people; None exactly if `beliefs` is None.
     abstains
-        (n,) whether the adversary would rather not name the group of a person; None: of nobody.
+        (n,) whether the adversary abstains from naming a person's group; None: it never does.
     """
 
     values: Codes
@@ -174,9 +174,9 @@ class Guess:
         notes: MeasureValues | None = None,
         abstains: NDArray[np.bool_] | None = None,
     ) -> Guess:
-        """A guess that names the likeliest group of each person; of equals, the first.
+        """A guess that names the likeliest group of each person; the first of tied ones.
 
-        Parameters are those of the fields.
+        Parameters are as the fields.
         """
         values, held_out_values = beliefs.argmax(axis=1), held_out_beliefs.argmax(axis=1)
         return cls(
@@ -192,7 +192,7 @@ class CalibratedGuess(Guess):
     calibration: str = "none"
     """How: `none`, `scaled` or `isotonic`."""
     sees: tuple[str, ...] = ()
-    """What the adversary saw of the target people, in the order of the table `SIGHTS`."""
+    """What the adversary saw of the target people, in the order of `SIGHTS`."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class Weighing:
     measures
         Measures of the weighing, for the row.
     values
-        (n,) groups that are corrected instead of the guess; None: the guess itself.
+        (n,) groups to be corrected instead of the guess; None: the guess itself.
     """
 
     weights: NDArray[np.float64] | None
@@ -227,17 +227,17 @@ class Problem:
     predictions
         (n,) in {0, 1}.
     labels
-        (n,) in {0, 1}; None only if no constraint looks at labels.
+        (n,) in {0, 1}; None only if no constraint uses labels.
     constraints
         Constraints that the true groups satisfy; may be empty.
     weights
         (n,) positive costs of changing each guess; None: every change costs 1.
     beliefs
-        (n, K) the adversary's calibrated probability of each group, of each person; None if there
+        (n, K) the adversary's calibrated probability of each group for each person; None if there
         are none.
     possible
-        (n, K) groups that each person may have, as far as it was found to follow from the
-        constraints; None if nobody has looked.
+        (n, K) groups that each person may have, as far as derived from the constraints; None if
+        not derived.
 
     See Also
     --------
@@ -262,15 +262,15 @@ class Correction:
     ----------
     values
         (n,) corrected group codes; None if no assignment satisfies the constraints, or the solver
-        has found none.
+        found none.
     status
-        The solver's; None if there was nothing to solve.
+        The solver's status; None if there was nothing to solve.
     objective
         Total weight of the changed guesses.
     bound
         Proven lower bound on the objective.
     moves
-        (2, K, K): people by prediction, group guessed and corrected group, changes only.
+        (2, K, K) changed people by prediction, guessed group and corrected group.
     seconds
         Wall time of the correction.
     measures
@@ -290,7 +290,7 @@ class Correction:
 
     @property
     def gap(self) -> float | None:
-        """(objective - bound) / objective; 0 when proven optimal, None where there is none."""
+        """(objective - bound) / objective; 0 when proven optimal, None if undefined."""
         if self.objective is None or self.bound is None:
             return None
         if self.objective == self.bound:

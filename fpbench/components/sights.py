@@ -1,6 +1,6 @@
 """What attacks and audits may see: one table.
 
-The checks of components, the reasons of plans, the laws of the kit and the documentation are made
+Checks of components, reasons in plans, the laws of the kit and the documentation are generated
 from it.
 """
 
@@ -13,7 +13,7 @@ from typing import Protocol
 
 
 class SightSource(Protocol):
-    """What the table asks of a learner: `fpbench.Learner` says what each means."""
+    """The attributes of a learner that the table uses; `fpbench.Learner` documents them."""
 
     @property
     def name(self) -> str:
@@ -25,14 +25,14 @@ class SightSource(Protocol):
 
     @property
     def gives_scores(self) -> bool:
-        """Whether its models give probabilities, with some parameters at least."""
+        """Whether its models give probabilities with at least some parameters."""
 
     @property
     def gives_trees(self) -> bool:
         """Whether its models have trees."""
 
     def explain_no_scores(self) -> str | None:
-        """Why they do not with its parameters; None if they do."""
+        """Why its models give no probabilities with its parameters; None if they do."""
 
     def twin(self) -> object | None:
         """The learner without its fairness."""
@@ -85,7 +85,7 @@ class Sight:
     kinds: frozenset[str]
     """Kinds of components that may declare it. Disclosures do so to show it to everybody."""
     of_model: bool = False
-    """Whether it comes from the trained model, and is no column of the data."""
+    """Whether it comes from the trained model, and is not a column of the data."""
     lack: Callable[[SightSource], str | None] = field(default=_lack_nothing, repr=False)
     """Why models of a learner cannot give it, as the end of a sentence that begins with the
     component that wants to see it; None if they can."""
@@ -109,12 +109,12 @@ SIGHTS: Mapping[str, Sight] = MappingProxyType({
             lack=_lack_scores,
         ),
         Sight(
-            "query", "what the model answers about them if told that they are of each group: "
-            "`ModelAnswers` (n, K)", _ADVERSARY, of_model=True, lack=_lack_query,
+            "query", "the model's answers about them, queried with each group: `ModelAnswers` "
+            "(n, K)", _ADVERSARY, of_model=True, lack=_lack_query,
         ),
         Sight(
-            "twin", "what the same learner without its fairness, trained on the same people, "
-            "answers about them: `ModelAnswers` (n,)", _ADVERSARY, of_model=True, lack=_lack_twin,
+            "twin", "answers about them by the same learner without its fairness, trained on "
+            "the same people: `ModelAnswers` (n,)", _ADVERSARY, of_model=True, lack=_lack_twin,
         ),
         Sight(
             "structure", "the model's trees, with the numbers of training people in their leaves",
@@ -131,25 +131,25 @@ SIGHTS: Mapping[str, Sight] = MappingProxyType({
         Sight("fit", "the learner, to be trained on other people", _AUDITOR),
     )
 })  # fmt: skip
-"""Everything that may be seen, by name. Of the target people adversaries see columns, never their
-groups; of the attack set the same, and the groups. What disclosures show reaches a corrector as
+"""Everything that may be seen, by name. Adversaries see columns of the target people, never their
+groups; of the attack set they see the groups as well. Correctors get what disclosures show as
 facts."""
 
 
 def list_sights(kind: str) -> frozenset[str]:
-    """Names of what components of a kind may declare."""
+    """Names of the sights that components of a kind may declare."""
     return frozenset(name for name, sight in SIGHTS.items() if kind in sight.kinds)
 
 
 def keep_model_sights(sights: Collection[str]) -> tuple[str, ...]:
-    """Those of some sights that come from the trained model, in the order of the table."""
+    """The given sights that come from the trained model, in the order of the table."""
     return tuple(name for name, sight in SIGHTS.items() if name in sights and sight.of_model)
 
 
 def explain_lack(component: str, sights: Collection[str], learner: SightSource) -> str | None:
     """Why models of a learner cannot give all that a component sees; None if they can.
 
-    `sights`: what is seen, or shown to others.
+    `sights`: what the component sees, or shows to others.
     """
     for name, sight in SIGHTS.items():
         if name in sights and (why := sight.lack(learner)):

@@ -28,9 +28,9 @@ class Spec:
     kind: str
     use: str
     parameters: dict[str, Any]
-    """All of them, defaults included."""
+    """All parameters, defaults included."""
     slots: dict[str, Spec] = field(default_factory=dict)
-    """Components that it holds, by field."""
+    """Components in its slots, by field."""
 
     chosen: dict[str, Any] = field(default_factory=dict)
     """The parameters that differ from their defaults."""
@@ -38,8 +38,8 @@ class Spec:
     def identity(self) -> str:
         """Canonical JSON: the same for the same component with the same parameters.
 
-        Defaults are left out, so that a new parameter of a component does not change what is drawn
-        for it. (Its code does change, and so do the keys of its steps.)
+        Defaults are left out, so that a new parameter of a component does not change its random
+        numbers. (Its code does change, and so do the keys of its steps.)
         """
         slots = {name: spec.identity() for name, spec in self.slots.items()}
         return json.dumps([self.kind, self.use, self.chosen, slots], sort_keys=True)
@@ -53,12 +53,12 @@ def specify(
     where: str,
     slots: Mapping[str, tuple[Component, Spec]] = MappingProxyType({}),
 ) -> tuple[Component, Spec]:
-    """A component built from what a user wrote, and its spec.
+    """A component built from a user's parameters, and its spec.
 
     Components in `slots`, and inline tables with `use`, fill the fields of their kind.
 
-    Raises MatrixError if a parameter is unknown, missing or out of range; NameUnknownError,
-    PluginError if there is no such component, or it cannot be loaded.
+    Raises MatrixError if a parameter is unknown, missing or out of range; NameUnknownError if there
+    is no such component; PluginError if it cannot be loaded.
     """
     cls = catalog.component(kind, use)
     values = dict(parameters)
@@ -73,7 +73,7 @@ def specify(
         elif value is not None:
             raise MatrixError(f'{where}: {name}: must be a table with use = "NAME"')
         elif name not in components and cls.model_fields[name].is_required():
-            # Only auditors are crossed with what the matrix names.
+            # Only auditors are crossed with components of the matrix.
             named = (
                 f"name some with [[{slot_kind}]], or one inline" if kind == "auditor" else "name it"
             )
@@ -123,7 +123,7 @@ def find_slot_kinds(cls: type[Component]) -> dict[str, str]:
 
 
 def fingerprint(spec: Spec, catalog: Catalog) -> str:
-    """A text that changes with a component's version and code, and those of its slots."""
+    """A string that changes with the version and code of a component or of its slots."""
     entry = catalog.entry(spec.kind, spec.use)
     own = f"{entry.source}/{hash_code(catalog.component(spec.kind, spec.use))}"
     return "+".join([own, *(fingerprint(inner, catalog) for inner in spec.slots.values())])
@@ -160,9 +160,9 @@ def _hash_module(name: str, module: ModuleType | None) -> tuple[str, list[str]]:
 
 
 def _find_source(name: str, module: ModuleType | None) -> Path | None:
-    """The file of a module; of one that was not imported yet, where its package would have it.
+    """The file of a module; for one not imported yet, the file in its package.
 
-    So a key does not depend on what a process has imported, and nothing is imported for it.
+    So a key does not depend on what a process has imported, and computing it imports nothing.
     """
     if module is not None:
         file = getattr(module, "__file__", None)
@@ -177,9 +177,9 @@ def _find_source(name: str, module: ModuleType | None) -> Path | None:
 
 
 def _parse_code(file: Path | None) -> list[ast.AST]:
-    """All nodes of a module's code without prose, the module first; of no file, of an empty one.
+    """All nodes of a module's code without prose, the module first; None is an empty module.
 
-    They are walked once: a run looks at a million of them before it starts.
+    One walk serves all callers: a run looks at a million nodes before it starts.
     """
     try:
         tree = ast.parse(Path(file).read_text(encoding="utf-8") if file else "")
@@ -202,7 +202,7 @@ def _is_prose(statement: ast.AST) -> bool:
 
 
 def _list_imports(nodes: list[ast.AST], package: str) -> list[str]:
-    """Modules that code imports of its own package and of fpbench, through public names too.
+    """Modules of its own package and of fpbench that code imports, also through public names.
 
     Relative imports start at `package`, the package that contains the module, or the module itself.
     """
@@ -230,16 +230,16 @@ def _list_imports(nodes: list[ast.AST], package: str) -> list[str]:
 
 
 def _split_dotted(node: ast.expr) -> list[str]:
-    """Names in `a.b.c`; the first is empty if what has the attributes is no name."""
+    """Names in `a.b.c`; the first is empty if the expression does not start with a name."""
     if isinstance(node, ast.Attribute):
         return [*_split_dotted(node.value), node.attr]
     return [node.id if isinstance(node, ast.Name) else ""]
 
 
 def _find_module(name: str) -> str | None:
-    """The module that a dotted name leads to; for a public name, that which it is defined in.
+    """The module of a dotted name; for a public name, the module that defines it.
 
-    None for a package of public names: it has no code of its own, and says where they are.
+    None for a package of public names: it has no code of its own.
     """
     current, *rest = name.split(".")
     for part in rest:
