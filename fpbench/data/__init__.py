@@ -1,7 +1,7 @@
 """People as data: samples, tables, groups, sensitive attributes, domains, data files.
 
-Plugins may import what `__init__.pyi` lists: what a data set says of its sensitive attributes, its
-columns, their public domain, and where it comes from.
+Plugins may import the names in `__init__.pyi`: they describe a data set's sensitive attributes,
+columns, public domain and source.
 
 Imports `base`.
 """

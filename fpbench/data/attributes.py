@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 MOST_VALUES = 20
-"""Distinct numbers that a column may hold to be sensitive without a rule."""
+"""Greatest number of distinct numbers in a sensitive column without a rule."""
 
 _QUANTILES = {
     0.1: "first decile", 0.2: "first quintile", 0.25: "first quartile", 0.5: "lower half",
@@ -34,7 +34,7 @@ _QUANTILES = {
 
 
 def _to_tuple(value: Any) -> Any:
-    """A tuple of one value, or of the values of a list."""
+    """A tuple of the value, or of the values of a list."""
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
@@ -59,7 +59,7 @@ class Attribute(BaseModel):
                                    table, interpolated linearly), "others"
     ============================== ==========================================================
 
-    A quantile is computed from everybody, so that one more person moves others into another group:
+    A quantile is computed from everybody, so one more person may move others into another group:
     components that guarantee differential privacy refuse such groups, and need public `cuts`.
     """
 
@@ -67,9 +67,9 @@ class Attribute(BaseModel):
 
     column: str = Field(min_length=1, description="name of the column")
     one_of: _Values = Field((), description="values of the first group; all others are the second")
-    cuts: _Cuts = Field((), description="numbers at which another group begins, increasing")
+    cuts: _Cuts = Field((), description="lower bounds of the groups after the first, increasing")
     quantile: float | None = Field(
-        None, gt=0, lt=1, description="share of the table, by the column, that is the first group"
+        None, gt=0, lt=1, description="share of people, with the lowest values, in the first group"
     )
 
     @model_validator(mode="after")
@@ -77,7 +77,7 @@ class Attribute(BaseModel):
         rules = [bool(self.one_of), bool(self.cuts), self.quantile is not None]
         if sum(rules) != 1:
             raise ValueError(
-                f"column {self.column!r} needs one rule (one_of, cuts or quantile), and has "
+                f"column {self.column!r} needs one rule (one_of, cuts or quantile), but has "
                 f"{sum(rules) or 'none'}; to use a column without a rule, write only its name"
             )
         if not all(map(math.isfinite, self.cuts)) or any(b <= a for a, b in pairwise(self.cuts)):
@@ -88,7 +88,7 @@ class Attribute(BaseModel):
 
     @model_serializer(mode="plain")
     def _serialize(self) -> dict[str, Any]:
-        """The attribute as a user would write it: the column and its rule."""
+        """The attribute as in a matrix: the column and its rule."""
         rules = {"one_of": self.one_of, "cuts": self.cuts, "quantile": self.quantile}
         return {"column": self.column, **{key: value for key, value in rules.items() if value}}
 
@@ -107,14 +107,14 @@ class Attribute(BaseModel):
         return (first, "others" if first != "others" else "all others")
 
     def __str__(self) -> str:
-        """Return the rule in words."""
+        """Return the column and its groups in words."""
         words = " | ".join(self.groups)
         if self.quantile is not None:
             words += f" (first: at most the {self.quantile:g} quantile of the table)"
         return f"{self.column}: {words}"
 
     def group(self, column: Series, where: str) -> Categorical[Any]:
-        """Groups of the people of a column.
+        """The group of each person, from a column.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class Attribute(BaseModel):
         Raises
         ------
         DataError
-            If the rule does not fit the column, or leaves a group without members.
+            If the rule does not fit the column, or a group has no members.
         """
         import numpy as np
         import pandas as pd
@@ -172,7 +172,7 @@ def list_values(column: Series) -> list[Any]:
 
 
 def format_value(value: Any) -> str:
-    """The name of a value: whole numbers without a point, other floats so that names differ."""
+    """The name of a value: whole numbers without a decimal point, other floats in full."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, float):
@@ -192,7 +192,7 @@ def describe_attribute(item: str | Attribute) -> str:
 
 
 def measured_cuts(sensitive: Iterable[str | Attribute]) -> dict[str, str]:
-    """Columns of a sample that are cut at a statistic of the people, and how: groups, if any.
+    """Columns of a sample (`sensitive` or none) cut at a statistic of the people, and how.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def measured_cuts(sensitive: Iterable[str | Attribute]) -> dict[str, str]:
 
 
 def explain_no_guarantee(cuts: Mapping[str, str], columns: Iterable[str], who: str) -> str | None:
-    """The reason why no privacy guarantee of a component holds for these columns; None if one can.
+    """Why a component cannot guarantee privacy of these columns; None if it can.
 
     `cuts` says how columns are cut at a statistic of the people.
     """
@@ -216,7 +216,7 @@ def explain_no_guarantee(cuts: Mapping[str, str], columns: Iterable[str], who: s
         others = {"labels": "the label", "sensitive": "the group"}.get(name, f"the {name}")
         return (
             f"{who} guarantees differential privacy, but {cuts[name]} of the people themselves: "
-            f"one person more may change {others} of many, which no epsilon covers; choose a "
+            f"one more person may change {others} of many, which no epsilon covers; choose a "
             "public constant that is not computed from them, cuts = [...] instead of a quantile"
         )
     return None
@@ -312,19 +312,19 @@ Dropped: TypeAlias = Annotated[
     AfterValidator(_check_distinct),
     BeforeValidator(_parse_names, json_schema_input_type=str | list[str]),
 ]
-"""Type of a parameter that names columns that are not to be features."""
+"""Type of a parameter that names columns to leave out of the features."""
 
 _SENSITIVE: TypeAdapter[tuple[str | Attribute, ...]] = TypeAdapter(Sensitive)
 _DROPPED: TypeAdapter[tuple[str, ...]] = TypeAdapter(Dropped)
 
 
 def parse_sensitive(value: Any) -> tuple[str | Attribute, ...]:
-    """Sensitive attributes, from any form of the parameter; InputError if none, or a wrong rule."""
+    """Sensitive attributes, from any form of the parameter; InputError if empty or invalid."""
     return _parse(_SENSITIVE, "sensitive", value)
 
 
 def parse_drop(value: Any) -> tuple[str, ...]:
-    """Names of columns to drop, from any form of the parameter; InputError if they are no names."""
+    """Names of columns to drop, from any form of the parameter; InputError if not names."""
     several = isinstance(value, Iterable) and not isinstance(value, str)
     return _parse(_DROPPED, "drop", tuple(value) if several else value)
 
@@ -338,7 +338,7 @@ def _parse(adapter: TypeAdapter[_Names], what: str, value: Any) -> _Names:
 
 
 def check_column(name: str, columns: Iterable[str]) -> None:
-    """Raise InputError, with the nearest column, if a name is none of the columns."""
+    """Raise InputError, with the nearest column, if a name is not one of the columns."""
     if name not in columns:
         raise InputError(f"no column {name!r}; {suggest_name(name, columns)}")
 

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from fpbench.data.table import Table
 
 _ATTEMPTS = 3
-"""Greatest number of downloads of a file that arrives cut off or wrong."""
+"""Greatest number of downloads of a file that arrives truncated or wrong."""
 _PAUSE = 0.5
 """Seconds between two attempts."""
 _NO_DATA = "FPBENCH_NO_DATA"
-"""Environment variable of processes that must not load data sets; their children inherit it."""
+"""Environment variable of processes that must not load data sets; child processes inherit it."""
 _LEAVE = {"load": _NO_DATA not in os.environ}
 """Whether this process may load data sets."""
 
 
 def refuse_data() -> None:
-    """Forbid this process to load data sets: an adversary runs in it."""
+    """Forbid this process to load data sets, as an adversary runs in it."""
     os.environ[_NO_DATA] = "1"
     _LEAVE["load"] = False
 
@@ -35,9 +35,7 @@ def refuse_data() -> None:
 def check_leave() -> None:
     """Raise HiddenError if this process is an adversary's."""
     if not _LEAVE["load"]:
-        raise HiddenError(
-            "the process of an adversary cannot load a data set: it has only its view"
-        )
+        raise HiddenError("an adversary's process cannot load a data set: it has only its view")
 
 
 @dataclass(frozen=True)
@@ -47,13 +45,13 @@ class DataFile:
     Attributes
     ----------
     name
-        Its path below a data directory, or from the root.
+        Its path relative to a data directory, or absolute.
     url
-        Where it can be downloaded; empty if it cannot.
+        Download address; empty if there is none.
     sha256
         Hexadecimal checksum of the known original; empty if none is known.
     member
-        Its name in the zip archive that is downloaded; empty if the file itself is.
+        Its name in the downloaded zip archive; empty if the download is the file itself.
     other_names
         Paths to try if there is no file at `name`.
     """
@@ -69,15 +67,15 @@ class DataFile:
 class DataHome:
     """The directories that are searched for data files; the first match wins.
 
-    `DataHome.default()` is `FPBENCH_DATA` (several directories may be joined as in PATH), then
-    the user's data directory.
+    `DataHome.default()` has the directories of `FPBENCH_DATA` (joined as in PATH), then the user's
+    data directory.
 
     Attributes
     ----------
     directories
         Folders that are searched for data files, in order; files are fetched into the first.
     tables
-        Data sets in memory, from Python, by name.
+        In-memory data sets by name.
     """
 
     directories: tuple[Path, ...]
@@ -93,7 +91,7 @@ class DataHome:
         return cls((*places, user_data_path("fpbench")))
 
     def explain_gap(self) -> str:
-        """Which folders of FPBENCH_DATA are not there, in brackets; empty if all are."""
+        """The missing folders of FPBENCH_DATA, in brackets; empty if none is missing."""
         gone = [repr(str(place)) for place in self.directories[:-1] if not place.is_dir()]
         return f" (FPBENCH_DATA: no folder {' or '.join(gone)})" if gone else ""
 
@@ -124,14 +122,14 @@ class DataHome:
     ) -> Path:
         """Download a file into `into` (the user's data directory by default) and verify it.
 
-        Nothing is downloaded if the known original is already here. A download that is cut off or
-        wrong is tried again twice; only a verified download is written to disk, so a good file is
-        never replaced by a bad one.
+        Nothing is downloaded if the known original is already here. A truncated or wrong download
+        is tried again twice; only a verified download is written to disk, so a good file is never
+        replaced by a bad one.
 
         Parameters
         ----------
         file
-            What to fetch.
+            The file to fetch.
         into
             A directory; a file in any other directory does not count as present.
         accept
@@ -158,14 +156,14 @@ class DataHome:
         into: Path | None = None,
         check: Callable[[Path], object] | None = None,
     ) -> Path:
-        """The path of a file; creates the file if it is missing or wrong.
+        """The path of a file, which is created if missing or wrong.
 
         Parameters
         ----------
         file
             The file to make.
         write
-            Writes the file at a path, which is then renamed.
+            Writes the file to a temporary path, which is then renamed.
         into
             A directory, by default the user's data directory.
         check
@@ -247,13 +245,13 @@ def _check_original(content: bytes, file: DataFile) -> bytes:
 
 
 def _download(file: DataFile, check: Callable[[bytes], bytes]) -> bytes:
-    """The checked content of a download, after several attempts if need be."""
+    """The checked content of a download, after several attempts if necessary."""
     if not file.url:
         raise DataError("no download address is known")
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             return check(_find_member(_get(file.url), file))
-        except (OSError, DataError) as error:  # of requests, and of the check
+        except (OSError, DataError) as error:  # from requests, or from the check
             if attempt == _ATTEMPTS or not _may_pass(error):
                 raise
             time.sleep(_PAUSE)
@@ -261,7 +259,7 @@ def _download(file: DataFile, check: Callable[[bytes], bytes]) -> bytes:
 
 
 def _explain_failure(error: Exception) -> str:
-    """Why a download failed, in a few words where there is no network."""
+    """Why a download failed, shortened if there is no network."""
     text = " ".join(str(error).split())
     for why in ("NameResolutionError", "NewConnectionError", "ConnectTimeoutError", "ProxyError"):
         if why in text:
@@ -283,7 +281,7 @@ def _get(url: str) -> bytes:
     content = BytesIO()
     try:
         pooch.downloaders.choose_downloader(url, progressbar=False)(url, content, None)
-    except ValueError as error:  # an address that is none
+    except ValueError as error:  # an invalid address
         raise OSError(str(error)) from error
     return content.getvalue()
 

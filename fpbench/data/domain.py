@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 class Domain:
     """Public bounds of numbers and public lists of categories, by feature.
 
-    A private learner uses nothing else: the least and greatest value in private data, and the
-    categories that occur in them, would reveal people.
+    A private learner uses only these: the least and greatest value in private data, and the
+    categories in them, would reveal people.
 
     Attributes
     ----------
     bounds
-        Least and greatest value of numbers.
+        Least and greatest possible value of numbers.
     categories
-        Everything that a categorical may be.
+        All possible values of categoricals.
 
     Raises
     ------
     InputError
-        If bounds are not two finite numbers, the lower first, or categories are not different
+        If bounds are not two finite numbers, the lower first, or categories are not distinct
         texts; if a feature has both.
 
     Examples
@@ -57,12 +57,12 @@ class Domain:
 
     @classmethod
     def of(cls, lists: Mapping[str, Any]) -> Domain:
-        """Make one of lists by feature: two numbers are bounds, texts are categories.
+        """A domain from lists by feature: two numbers are bounds, texts are categories.
 
         Raises
         ------
         InputError
-            If it is no mapping of texts, or a list is neither.
+            If it is not a mapping from texts, or a list is neither.
         """
         bounds: dict[str, tuple[float, float]] = {}
         categories: dict[str, tuple[str, ...]] = {}
@@ -86,7 +86,7 @@ class Domain:
         return cls(bounds, categories)
 
     def __or__(self, other: Domain) -> Domain:
-        """The union of both; of a feature in both, the declaration of the other."""
+        """The union of both; `other` takes precedence for features in both."""
         return Domain.of(self.to_lists() | other.to_lists())
 
     def __bool__(self) -> bool:
@@ -101,12 +101,12 @@ class Domain:
         return Domain.of({name: v for name, v in self.to_lists().items() if name in features})
 
     def check_names(self, names: Iterable[str]) -> None:
-        """Refuse declared names that are no columns.
+        """Refuse declared names that are not columns.
 
         Raises
         ------
         InputError
-            Names the nearest column.
+            With the nearest column.
         """
         known = list(names)
         for name in (*self.bounds, *self.categories):
@@ -119,15 +119,15 @@ class Domain:
         Parameters
         ----------
         features
-            n rows: numeric columns and pandas categoricals; only their types are looked at.
+            n rows: numeric columns and pandas categoricals; only their types are read.
         who
             The component that needs the declaration, for the message.
 
         Raises
         ------
         InputError
-            If a number has no bounds or a categorical no list of categories; says how to declare.
-            If a type does not fit what is declared, or two features have one name.
+            If a number has no bounds or a categorical no list of categories (the message says how
+            to declare them), a type does not match its declaration, or two features have one name.
         """
         import pandas as pd
 
@@ -145,8 +145,8 @@ class Domain:
             _check_type(name, dtype, name in self.categories, who)
         if undeclared:
             raise InputError(
-                f"{who} needs to know publicly which values features may have, and does not read "
-                "it off the data, which are private; declare it with the data set: domain = { "
+                f"{who} needs the public range of features, and does not read it from the private "
+                "data; declare it with the data set: domain = { "
                 f"{', '.join(undeclared)} }}"
             )
 
@@ -161,13 +161,13 @@ class Domain:
         Returns
         -------
         DataFrame
-            (n rows) The same columns in the same order; a value that is no declared category is
-            missing.
+            (n rows) The same columns in the same order; undeclared categories become missing
+            values.
 
         Raises
         ------
         InputError
-            If nothing is declared of a feature.
+            If a feature has no declaration.
         DataError
             If a number is missing.
         """
@@ -204,7 +204,7 @@ def _check_type(name: str, dtype: Any, words: bool, who: str) -> None:
     if isinstance(dtype, CategoricalDtype):
         if not is_string_dtype(dtype.categories.dtype):
             raise InputError(
-                f"{who}: the categories of {name!r} are {dtype.categories.dtype}, and declared "
+                f"{who}: the categories of {name!r} are {dtype.categories.dtype}, but declared "
                 "ones are texts; rename them to texts"
             )
     elif words:

@@ -26,10 +26,10 @@ def group_codes(
 ) -> tuple[Codes, tuple[str, ...]]:
     """Codes (n,) in 0..K-1 and names of the K groups.
 
-    `sensitive` holds codes or names (n,), if `groups` names them (some groups may be empty); else
+    `sensitive` holds codes or names (n,) if `groups` is given (some groups may be empty); otherwise
     values of any kind, or a data frame of several columns, whose combinations are the groups.
-    InputError if codes or names do not fit, values are missing, or there are fewer than two groups;
-    it calls the argument by its `name`.
+    InputError if codes or names do not match, values are missing, or there are fewer than two
+    groups; messages call the argument `name`.
     """
     if groups is not None:
         return _check_codes(sensitive, groups)
@@ -50,7 +50,7 @@ def _check_codes(sensitive: Any, groups: Sequence[str]) -> tuple[Codes, tuple[st
         return _find_names(codes, names), names
     if codes.ndim != 1 or codes.dtype.kind not in "biu":
         raise InputError(
-            "with groups, sensitive must be codes or names: one whole number or text a person"
+            "with groups, sensitive must be codes or names: one whole number or text per person"
         )
     if len(codes) and not (codes.min() >= 0 and codes.max() < len(names)):
         raise InputError(f"sensitive must be in 0..{len(names) - 1}, as {len(names)} groups")
@@ -58,7 +58,7 @@ def _check_codes(sensitive: Any, groups: Sequence[str]) -> tuple[Codes, tuple[st
 
 
 def _find_names(values: NDArray[Any], names: tuple[str, ...]) -> Codes:
-    """The codes of people whose groups are named."""
+    """Codes of people from names of groups."""
     places = {name: code for code, name in enumerate(names)}
     distinct, numbers = np.unique(values.astype(str), return_inverse=True)
     for name in distinct.tolist():
@@ -68,7 +68,7 @@ def _find_names(values: NDArray[Any], names: tuple[str, ...]) -> Codes:
 
 
 def _encode_values(sensitive: Any, what: str) -> tuple[Codes, tuple[str, ...]]:
-    """Codes and names of the groups that distinct values make."""
+    """Codes and names of groups, one for each distinct value."""
     import pandas as pd
 
     if not isinstance(sensitive, pd.DataFrame):
@@ -77,20 +77,20 @@ def _encode_values(sensitive: Any, what: str) -> tuple[Codes, tuple[str, ...]]:
             return codes
         if isinstance(sensitive, str):
             raise InputError(
-                f"{what} must be one value a person, not the text {show_value(sensitive)}; if that "
-                f"is a column of X, pass X[{show_value(sensitive)}]"
+                f"{what} must be one value per person, not the text {show_value(sensitive)}; if "
+                f"that is a column of X, pass X[{show_value(sensitive)}]"
             )
         values = np.asarray(sensitive)
         if values.ndim == 2 and values.shape[1] == 1:
             sensitive = values[:, 0]
         if np.ndim(sensitive) != 1:
             raise InputError(
-                f"{what} must be one value a person, or a data frame with one row a person, not "
+                f"{what} must be one value per person, or a data frame with a row per person, not "
                 + (f"of shape {values.shape}" if values.ndim else show_value(sensitive))
             )
         sensitive = pd.DataFrame({str(getattr(sensitive, "name", None) or what): sensitive})
     if len(set(map(str, sensitive.columns))) < sensitive.shape[1] or not sensitive.shape[1]:
-        raise InputError(f"{what} must have columns, each with a name of its own")
+        raise InputError(f"{what} must have columns with distinct names")
     if not len(sensitive):
         raise InputError(f"{what}: is empty: there must be people")
     columns = {
@@ -100,8 +100,8 @@ def _encode_values(sensitive: Any, what: str) -> tuple[Codes, tuple[str, ...]]:
     frame = pd.DataFrame(columns)
     if all(len(column.categories) <= 1 for column in columns.values()):
         only = " and ".join(str(value) for value in frame.head(1).to_numpy().ravel())
-        raise InputError(f"{what} has one group, {only}; it takes at least two")
-    # A table crosses them, and knows what to refuse.
+        raise InputError(f"{what} has one group, {only}; at least two are needed")
+    # A table crosses and checks them.
     no_features = pd.DataFrame(index=frame.index)
     table = Table("of the curator", no_features, np.zeros(len(frame), np.int8), frame)
     return table.codes, table.groups
@@ -120,7 +120,7 @@ def _encode_integers(sensitive: Any) -> tuple[Codes, tuple[str, ...]] | None:
     boolean = values.dtype.kind == "b"
     codes = values.view(np.uint8) if boolean else (values - low if low else values)
     missing = set(range(high - low + 1))
-    for start in range(0, len(codes), _CHUNK):  # mostly, the first few people show all groups
+    for start in range(0, len(codes), _CHUNK):  # the first few people mostly have all groups
         missing -= set(np.unique(codes[start : start + _CHUNK]).tolist())
         if not missing:
             names = ("False", "True") if boolean else map(str, range(low, high + 1))
@@ -137,17 +137,17 @@ def _to_categorical(name: str, column: Any) -> Any:
     if len(missing):
         raise InputError(
             f"{name}: {len(missing):,} values are missing, the first in row {missing[0]:,}; leave "
-            "these people out of all arguments, or give them a group of their own: "
+            "these people out of all arguments, or give them their own group: "
             "fillna('unknown')"
         )
     try:
         categorical = pd.Categorical(column).remove_unused_categories()
-    except TypeError as error:  # values that cannot be compared, lists for instance
+    except TypeError as error:  # values that cannot be compared, such as lists
         raise DataError(f"{name} makes no groups: {error}") from error
     if is_numeric_dtype(categorical.categories.dtype) and len(categorical.categories) > MOST_VALUES:
         raise DataError(
             f"{name} holds {len(categorical.categories):,} different numbers; "
-            "make groups of them, with pandas.cut for instance"
+            "make groups of them, for example with pandas.cut"
         )
     names = [format_value(value) for value in categorical.categories]
     if len(set(names)) < len(names):

@@ -1,4 +1,4 @@
-"""Samples of people, which hold only the columns that their reader may see."""
+"""Samples of people, with only the columns that a component may see."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _COPIES_ON_WRITE = int(version("pandas").partition(".")[0]) >= 3
-"""Whether a shallow copy of a DataFrame may be written to without changing the original."""
+"""Whether writing to a shallow copy of a DataFrame leaves the original unchanged."""
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
-"""Whole numbers, one a person: labels, predictions or groups."""
+"""Whole numbers, one per person: labels, predictions or groups."""
 
 
 @dataclass(frozen=True, eq=False)
 class ModelAnswers:
-    """What a model answers about n people: a column of a `Sample`.
+    """A model's answers about n people: a column of a `Sample`.
 
     Attributes
     ----------
     predictions
-        (n,) labels in {0, 1}; of a query (n, K), one for each group that a person may be of.
+        (n,) labels in {0, 1}; for a query (n, K), one for each possible group of a person.
     scores
-        Probabilities of label 1 in [0, 1], of the same shape; None if the model gives none.
+        Probabilities of label 1 in [0, 1], same shape; None if the model gives none.
     """
 
     predictions: Codes
@@ -49,9 +49,9 @@ class ModelAnswers:
 
 
 class Sample:
-    """Some columns of some people; reading any other column is an error.
+    """Some columns of some people; reading any other column raises an error.
 
-    So a component cannot reach columns that it should not see.
+    So a component cannot reach columns that it must not see.
 
     Parameters
     ----------
@@ -64,21 +64,21 @@ class Sample:
     scores
         Array (n,) in [0, 1]: the target model's probability of label 1.
     query
-        What the target model answers (n, K) if told that people are of each group.
+        The target model's answers (n, K), given each group in turn.
     twin
-        What the unfair twin of the target model answers (n,).
+        Answers of the target model's unfair twin (n,).
     sensitive
         Array (n,) of group codes in 0..K-1.
     group_chances
-        Array (n, K) of exact probabilities of the groups given features and label, of made-up data
-        whose law is known. Only fpbench's own measures read it: `only` leaves it out.
+        Array (n, K) of exact probabilities of the groups given features and label, for synthetic
+        data of known distribution. Only fpbench's own measures read it: `only` removes it.
     households
-        Array (n,) of whole numbers: who lives together has the same.
+        Array (n,) of whole numbers: people of one household have the same.
     domain
-        What is publicly known of the features.
+        Public domain of the features.
     measured_cuts
-        Columns that were cut at a statistic of everybody (a quantile, a median), and how: no
-        guarantee of differential privacy holds for them, see `check_cuts`.
+        Columns that were cut at a statistic of everybody (a quantile, a median), and how:
+        differential privacy cannot be guaranteed for them, see `check_cuts`.
     """
 
     __slots__ = ("_columns", "domain", "groups", "measured_cuts")
@@ -95,7 +95,7 @@ class Sample:
         "households",
     )
     HIDDEN = frozenset({"group_chances", "households"})
-    """Columns that no component sees: they serve to measure."""
+    """Columns that no component sees: they are for measures."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Sample:
     def features(self) -> DataFrame:
         """The features, a DataFrame of n rows: a copy that shares memory until it is written to."""
         value: DataFrame = self._column("features")
-        if not hasattr(value, "iloc"):  # what a user's own model takes: an array, for instance
+        if not hasattr(value, "iloc"):  # input of a user's own model, such as an array
             return value
         return value.copy(deep=not _COPIES_ON_WRITE)
 
@@ -159,19 +159,19 @@ class Sample:
 
     @property
     def query(self) -> ModelAnswers:
-        """What the target model answers (n, K) if told that people are of each group."""
+        """The target model's answers (n, K), given each group in turn."""
         value: ModelAnswers = self._column("query")
         return value
 
     @property
     def twin(self) -> ModelAnswers:
-        """What the unfair twin of the target model answers (n,)."""
+        """Answers of the target model's unfair twin (n,)."""
         value: ModelAnswers = self._column("twin")
         return value
 
     @property
     def group_chances(self) -> NDArray[np.float64] | None:
-        """Exact probabilities of the groups, (n, K); None unless they are known and one's own."""
+        """Exact probabilities of the groups, (n, K); None if unknown or hidden."""
         return self._columns.get("group_chances")
 
     @property
@@ -181,7 +181,7 @@ class Sample:
 
     @property
     def household_sizes(self) -> NDArray[np.int64] | None:
-        """People of each person's household among these, (n,); None if everybody lives alone."""
+        """Size of each person's household in this sample, (n,); None if everybody lives alone."""
         households = self.households
         if households is None or not len(households):
             return None
@@ -194,11 +194,11 @@ class Sample:
         return frozenset(self._columns)
 
     def stored(self) -> list[Any]:
-        """The columns themselves, not copies of them: to lock their memory, not to be written."""
+        """The columns themselves, not copies, for locking their memory; do not write to them."""
         return list(self._columns.values())
 
     def only(self, columns: frozenset[str]) -> Sample:
-        """The same people with no more than these columns, and never with hidden ones."""
+        """The same people with only these columns, and never with hidden ones."""
         shown = columns - self.HIDDEN
         return self._with({name: c for name, c in self._columns.items() if name in shown})
 
@@ -207,7 +207,7 @@ class Sample:
         return self._with({**self._columns, **columns})
 
     def take(self, rows: NDArray[np.intp]) -> Sample:
-        """Copies of these rows, sharing no memory with the whole."""
+        """A copy of these rows that shares no memory with the original."""
         taken = {name: column.take(rows, axis=0) for name, column in self._columns.items()}
         if "features" in taken:
             taken["features"].index = range(len(rows))  # reset_index would copy once more
@@ -219,14 +219,14 @@ class Sample:
         Parameters
         ----------
         columns
-            Columns of the guarantee, of `features`, `labels` and `sensitive`.
+            Columns that the guarantee is about: `features`, `labels` or `sensitive`.
         who
-            The component that gives it, for the message.
+            The component that gives the guarantee, for the message.
 
         Raises
         ------
         InputError
-            If one of the columns was; names the column, and asks for a public cut.
+            If one of the columns was; the message names it, and asks for a public cut.
         """
         if why := explain_no_guarantee(self.measured_cuts, columns, who):
             raise InputError(why)
@@ -250,18 +250,18 @@ class Sample:
 
 @dataclass(frozen=True)
 class Split:
-    """A table cut into three parts that share nobody.
+    """A table cut into three disjoint parts.
 
     Attributes
     ----------
     train
-        People that the target is trained on.
+        People on whom the target is trained.
     test
-        People that its accuracy and fairness are measured on.
+        People on whom its accuracy and fairness are measured.
     attack
         People like the others, known to the adversary, sensitive attribute included.
     held_out_target
-        Whether claims and attacks are about the test people, and not about the training people.
+        Whether claims and attacks are about the test people instead of the training people.
     """
 
     train: Sample
@@ -271,5 +271,5 @@ class Split:
 
     @property
     def target(self) -> Sample:
-        """The people whom claims and attacks are about."""
+        """The people that claims and attacks are about."""
         return self.test if self.held_out_target else self.train

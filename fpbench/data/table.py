@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DatasetFacts:
-    """Facts about a data set's original, for its default parameters.
+    """Facts about the original of a data set, with default parameters.
 
     Attributes
     ----------
     rows
-        Number of people, after some of the original were dropped.
+        Number of people, without dropped ones.
     features
-        Columns of features.
+        Number of feature columns.
     label
-        What label 1 stands for.
+        Meaning of label 1.
     label_rate
-        Share of label 1.
+        Share of people with label 1.
     groups
         Names of the groups.
     source
-        Where it comes from, as a citation or an address.
+        Its source, as a citation or an address.
     licence
         Terms of use.
     dropped
-        Rows and columns of the original that are dropped, and why.
+        Dropped rows and columns of the original, and why.
     """
 
     rows: int
@@ -68,28 +68,27 @@ class Table:
     sensitive
         n rows, one or more categorical columns; a person's group is their combination.
     positive
-        What label 1 stands for.
+        Meaning of label 1.
     test
-        (n,) who is in the test set that the data's authors publish; None if they publish none.
+        (n,) who is in the test set that the data's authors published; None if there is none.
     domain
-        What is publicly known of the features.
+        Public domain of the features.
     measured_cuts
-        Whether `labels` or `sensitive` were cut at a statistic of these people, a median for
-        instance, in words ("column 'age' is cut at its median"): private learners and audits
-        then refuse the table.
+        How `labels` or `sensitive` were cut at a statistic of these people, in words ("column 'age'
+        is cut at its median"); private learners and audits refuse such a table.
     group_chances
-        (n, K) exact probabilities of the groups given features and labels, of made-up data whose
-        law is known; None of real data. No component is shown them: they say how accurate a guess
-        can be.
+        (n, K) exact probabilities of the groups given features and labels, for synthetic data of
+        known distribution; None for real data. No component sees them: they bound the accuracy
+        of any guess.
     households
-        (n,) number of the household that each person belongs to, whose members' groups depend on
-        each other's; None: everybody lives alone. No component is shown them.
+        (n,) number of each person's household, whose members' groups depend on each other's; None:
+        everybody lives alone. No component sees them.
 
     Raises
     ------
     DataError
         If lengths differ, a label is not 0 or 1, a value is missing, fewer than two groups have
-        members, or chances are no probabilities of these groups.
+        members, or chances are not probabilities of these groups.
     """
 
     name: str
@@ -151,7 +150,7 @@ class Table:
         if chances.shape != (len(self), k):
             raise DataError(
                 f"data set {self.name!r}: group_chances must be ({len(self)}, {k}), a probability "
-                f"of each group of each person, not {chances.shape}"
+                f"of each group for each person, not {chances.shape}"
             )
         # Not `chances < 0`: comparisons of NaN are false.
         if not ((chances >= 0).all() and (np.abs(chances.sum(axis=1) - 1) <= 1e-9).all()):
@@ -204,7 +203,7 @@ def _to_bytes(column: Series) -> bytes:
         codes = np.asarray(values.codes, dtype="<i4")
         return repr(("categories", names, bool(values.ordered))).encode() + codes.tobytes()
     numbers = column.to_numpy()
-    if numbers.dtype == object:  # its bytes would be addresses
+    if numbers.dtype == object:  # its bytes are addresses
         return repr(("objects", numbers.tolist())).encode()
     order = numbers.dtype.newbyteorder("<")
     return order.str.encode() + numbers.astype(order, copy=False).tobytes()
@@ -218,10 +217,10 @@ def _cross(columns: DataFrame, name: str) -> tuple[Codes, tuple[str, ...]]:
         categories = column.cat.categories
         size = len(categories)
         codes = codes.astype(np.int32) * size + column.cat.codes.to_numpy()
-        # Drop empty combinations at once: those of many columns may not fit into memory.
+        # Drop empty combinations early: those of many columns may not fit into memory.
         members = np.bincount(codes, minlength=len(names) * size) > 0
         present = np.flatnonzero(members).tolist()
-        if len(present) > _MOST_GROUPS:  # and another column makes no fewer
+        if len(present) > _MOST_GROUPS:  # another column cannot reduce them
             crossed = " x ".join(map(str, columns.columns))
             raise DataError(
                 f"data set {name!r}: the sensitive attribute {crossed} has more than "

@@ -1,7 +1,7 @@
-"""Data sets that are one table: a frame of the user, CSV, Parquet; files of tables.
+"""Data sets that are one table: a user's frame, CSV, Parquet; readers of table files.
 
-Plugins may import what `__init__.pyi` lists: the base class of data sets with a choice of sensitive
-columns, its fields, and readers of files. `fpbench.table` makes a table of a frame.
+Plugins may import the names in `__init__.pyi`: the base class of data sets with a choice of
+sensitive columns, its fields, and readers of files. `fpbench.table` makes a table from a frame.
 
 Imports `base`, `data`, `components`.
 """

@@ -52,9 +52,9 @@ def table(
     """A data set from a pandas frame.
 
     Numbers stay numbers; strings, booleans and pandas categoricals become categoricals. A feature
-    that is the same for everyone says nothing, and one that is different for everyone (strings, or
-    consecutive whole numbers) names people instead of describing them: both are refused, with the
-    `drop` that leaves them out.
+    that is the same for everyone is useless, and one that is different for everyone (strings, or
+    consecutive whole numbers) is an identifier: both are refused, with the `drop` that leaves them
+    out.
 
     Parameters
     ----------
@@ -64,30 +64,29 @@ def table(
         Column of the labels.
     sensitive
         The sensitive attribute: a column, an `Attribute` (or the same as a mapping), or several of
-        them, which are crossed. These columns are no features.
+        them, which are crossed. These columns are not features.
     positive
         Value of the label that counts as 1, all others as 0; without it, labels must be 0 or 1, or
         booleans.
     drop
-        Columns that are not to be features.
+        Columns to leave out of the features.
     household
-        Column that says who lives together, or whose groups depend on each other's for another
-        reason: the same value. It is no feature; limits of what a disclosure gives away are widened
-        by the people of a household.
+        Column with the same value for people who live together, or whose groups depend on each
+        other's for another reason. It is not a feature; larger households widen the limits of
+        what a disclosure gives away.
     missing
-        What to do about values that are missing in a column that is used: `error`, or `drop` for
-        dropping the rows.
+        What to do about missing values in used columns: `error`, or `drop` to drop their rows.
     domain
-        What is publicly known of features, whoever is in the data: `[low, high]` of numbers, lists
-        of categories; private learners need it.
+        Public domain of features, independent of these people: `[low, high]` of numbers, lists of
+        categories; private learners need it.
     name
         Name of the data set.
 
     Raises
     ------
     InputError
-        If it is no pandas frame; if there is no such column or value; if a domain is neither bounds
-        nor categories.
+        If it is not a pandas frame; if a column or value does not exist; if a domain is neither
+        bounds nor categories.
     DataError
         If values are missing; labels are not 0 or 1, or all the same; a column holds neither
         numbers nor words, or is constant or an identifier.
@@ -129,7 +128,7 @@ def _check_frame(frame: Any) -> None:
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame):
-        raise InputError(f"must come from a pandas DataFrame, not of a {type(frame).__name__}")
+        raise InputError(f"must come from a pandas DataFrame, not from a {type(frame).__name__}")
 
 
 def _check_columns(
@@ -143,7 +142,7 @@ def _check_columns(
         if not isinstance(column, str):
             raise DataError(f"columns must be named by strings, not {show_value(column)}")
         if columns.count(column) > 1:
-            raise DataError(f"there are {columns.count(column)} columns {column!r}")
+            raise DataError(f"{columns.count(column)} columns have the name {column!r}")
     if label not in columns:
         raise InputError(f"label: no column {label!r}; {suggest_name(str(label), columns)}")
     sensitive_columns = [get_column_name(item) for item in sensitive]
@@ -213,7 +212,7 @@ def _encode_labels(column: Series, positive: str | bool | int | float | None) ->
 
 
 def _convert_columns(frame: DataFrame, worded: Container[str]) -> DataFrame:
-    """Columns as numbers or categoricals; numbers are codes where categories are declared."""
+    """Columns as numbers or categoricals; numbers with declared categories are codes."""
     import pandas as pd
 
     converted = {}
@@ -248,15 +247,15 @@ def _convert_column(column: Series) -> Series:
         return pd.Series(_convert_numbers(column), name=column.name, index=column.index)
     if not (types.is_object_dtype(kind) or types.is_string_dtype(kind)):
         raise DataError(
-            f"column {column.name!r} holds {kind}, neither numbers nor words; turn it into one of "
-            "them, or drop it"
+            f"column {column.name!r} holds {kind}, neither numbers nor words; convert it, "
+            "or drop it"
         )
     return _convert_objects(column)
 
 
 def _convert_numbers(column: Series) -> NDArray[Any]:
     kind = column.dtype if isinstance(column.dtype, np.dtype) else None
-    if kind is None:  # a nullable type of pandas, in which nothing is missing any more
+    if kind is None:  # a nullable type of pandas, by now without missing values
         kind = np.dtype(np.int64 if "int" in str(column.dtype).lower() else np.float64)
     values: NDArray[Any] = column.to_numpy(dtype=kind)
     if not np.isfinite(values).all():
@@ -265,7 +264,7 @@ def _convert_numbers(column: Series) -> NDArray[Any]:
 
 
 def _convert_objects(column: Series) -> Series:
-    """Python objects: numbers if all of them are, else words."""
+    """A column of Python objects: numbers if all are numbers, otherwise words."""
     import pandas as pd
 
     values = column.tolist()
@@ -279,8 +278,8 @@ def _convert_objects(column: Series) -> Series:
         numbers = np.array(values)
         if numbers.dtype == object:
             raise DataError(
-                f"column {column.name!r} holds whole numbers that 64 bits do not hold; turn it "
-                "into one of floats or words, or drop it"
+                f"column {column.name!r} holds whole numbers of more than 64 bits; turn it "
+                "into floats or words, or drop it"
             )
         return _convert_column(pd.Series(numbers, name=column.name, index=column.index))
     return _to_categorical(column, [format_value(value) for value in values])
@@ -289,7 +288,7 @@ def _convert_objects(column: Series) -> Series:
 def _to_categorical(column: Series, values: list[str]) -> Series:
     import pandas as pd
 
-    # Categories of the whole table, so that any part of it is encoded alike.
+    # Categories of the whole table, so that every part has the same encoding.
     categorical = pd.Categorical(values, categories=sorted(set(values)))
     return pd.Series(categorical, name=column.name, index=column.index)
 
@@ -315,7 +314,7 @@ def _refuse_useless(features: DataFrame, dropped: tuple[str, ...]) -> None:
 
 
 def _names_people(column: Series) -> bool:
-    """Whether different values are words or consecutive integers, which identify people."""
+    """Whether all values differ and are words or consecutive integers: an identifier."""
     from pandas.api import types
 
     if types.is_integer_dtype(column.dtype):

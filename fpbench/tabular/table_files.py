@@ -1,7 +1,7 @@
-"""Tables in files: CSV and parquet. What is not as expected is an error with its line.
+"""Tables in files: CSV and parquet. Errors name the line.
 
-Not pandas' reader of CSV files: that fills a short row with missing values, which would then be
-dropped in silence.
+Pandas' own reader of CSV files fills a short row with missing values, whose row would then be
+dropped silently.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _MOST_BYTES = 2**33
-"""Of a file of people."""
+"""Greatest size of a file of people."""
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
-_CODE = re.compile(r"0[0-9]+", re.ASCII)  # a number would lose its leading zero
+_CODE = re.compile(r"0[0-9]+", re.ASCII)  # as a number it would lose its leading zero
 _EMPTY = {"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL"}
 _PACKED = {
     b"PK\x03\x04": "a spreadsheet, or another zip archive: save it as CSV",
@@ -38,12 +38,12 @@ _PACKED = {
     b"\x1f\x8b": "compressed by gzip: unpack it",
     b"PAR1": "a Parquet file: give it a name that ends in .parquet",
 }
-"""What files that are no text begin with."""
+"""First bytes of files that are not text."""
 _PARQUET = (".parquet", ".pq")
 
 
 class LoadedTable(NamedTuple):
-    """A table that was in a file."""
+    """A table read from a file."""
 
     frame: DataFrame
     checksum: str
@@ -51,26 +51,27 @@ class LoadedTable(NamedTuple):
 
 
 def read_csv(path: Path, separator: str = ",") -> DataFrame:
-    """A CSV file as a frame: columns of numbers where all values are, else of strings.
+    """A CSV file as a frame: a column has numbers if all its values are numbers, else strings.
 
     Parameters
     ----------
     path
-        UTF-8 text; names of the columns in the first line.
+        UTF-8 text; the first line has the column names.
     separator
-        Between two fields.
+        The separator of fields.
 
     Raises
     ------
     DataError
-        If it cannot be read, has no row, one column, a name twice, or a row of another length.
+        If it cannot be read, has no row, only one column, a repeated name, or a row of another
+        length.
     """
     texts = parse_csv(load_content(path), str(path), separator)
     return _make_frame({name: _guess_column(values) for name, values in texts.items()})
 
 
 def read_parquet(path: Path) -> DataFrame:
-    """A parquet file as a frame; an index that was written with a name is a column.
+    """A parquet file as a frame; a named index becomes a column.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ def read_parquet(path: Path) -> DataFrame:
 
 
 def load_table(path: Path) -> LoadedTable:
-    """A file as a frame, parquet by its name (.parquet, .pq) and else CSV, and its checksum.
+    """A file as a frame, and its checksum: parquet if so named (.parquet, .pq), else CSV.
 
     Raises DataError: as `read_csv` and `read_parquet`.
     """
@@ -100,7 +101,7 @@ def load_table(path: Path) -> LoadedTable:
 
 
 def load_content(path: Path) -> bytes:
-    """A regular file that the user named; DataError if it is none, or too large."""
+    """Content of a user's file; DataError if it is not a regular file, or too large."""
     try:
         return read_file(path, most=_MOST_BYTES, named=True)
     except OSError as error:
@@ -110,9 +111,9 @@ def load_content(path: Path) -> bytes:
 def parse_csv(content: bytes, where: str, separator: str | None = None) -> dict[str, list[str]]:
     """The fields of a CSV file, without blanks around them, by column.
 
-    Commas are between them where nobody can name another separator.
+    Without `separator` fields are separated by commas, and messages suggest no other.
 
-    Raises DataError: as `read_csv`; names the file, `where`, and the line.
+    Raises DataError: as `read_csv`; the message names the file, `where`, and the line.
     """
     try:
         rows = _read_rows(content.decode("utf-8-sig"), separator or ",")
@@ -125,10 +126,10 @@ def parse_csv(content: bytes, where: str, separator: str | None = None) -> dict[
                 continue
             if len(fields) != len(header):
                 raise DataError(
-                    f"{where}, line {line}: {len(fields)} columns where the first line has "
+                    f"{where}, line {line}: {len(fields)} columns, but the first line has "
                     f"{len(header)}"
                 )
-            # Most values occur often: one string for all of them is a tenth of the memory.
+            # Most values repeat: sharing one string for equal values takes a tenth of the memory.
             table.append([known.setdefault(text, text) for text in map(str.strip, fields)])
     except UnicodeDecodeError as error:
         packed = next((what for mark, what in _PACKED.items() if content.startswith(mark)), None)
@@ -136,8 +137,7 @@ def parse_csv(content: bytes, where: str, separator: str | None = None) -> dict[
             raise DataError(f"{where}: is {packed}") from error
         byte = error.object[error.start]
         raise DataError(
-            f"{where}: is not UTF-8 text (there is a byte {byte:#04x} that is none); save it as "
-            "UTF-8"
+            f"{where}: is not UTF-8 text (byte {byte:#04x} is invalid); save it as UTF-8"
         ) from error
     except csv.Error as error:
         raise DataError(f"{where}: cannot be read: {error}") from error
@@ -149,7 +149,7 @@ def parse_csv(content: bytes, where: str, separator: str | None = None) -> dict[
 def parse_parquet(content: bytes, where: str) -> DataFrame:
     """The content of a parquet file as a frame.
 
-    Raises DataError: as `read_parquet`; names the file, `where`.
+    Raises DataError: as `read_parquet`; the message names the file, `where`.
     """
     import pandas as pd
 
@@ -158,7 +158,7 @@ def parse_parquet(content: bytes, where: str) -> DataFrame:
     try:
         frame = pd.read_parquet(BytesIO(content))
         return frame.reset_index(drop=all(name is None for name in frame.index.names))
-    except Exception as error:  # what a damaged file makes pyarrow or pandas stumble over
+    except Exception as error:  # pyarrow or pandas may raise anything on a damaged file
         problem = " ".join(str(error).split()) or type(error).__name__
         raise DataError(f"{where}: cannot be read as parquet: {problem}") from error
 
@@ -179,12 +179,12 @@ def _check_header(header: Sequence[str], where: str, separator: str | None) -> N
                 "its index there, save with to_csv(index=False))"
             )
         if header.count(name) > 1:
-            raise DataError(f"{where}, line 1: there are {header.count(name)} columns {name!r}")
+            raise DataError(f"{where}, line 1: {header.count(name)} columns have the name {name!r}")
     if not header:
         raise DataError(f"{where}: is empty")
     if len(header) == 1:
         likely = next((mark for mark in ";,\t|" if mark in header[0]), ";")
-        mend = f"Add, for instance, separator = {json.dumps(likely)}"
+        mend = f"Add, for example, separator = {json.dumps(likely)}"
         raise DataError(
             f"{where}, line 1: found one column, {header[0]!r}; is the separator not "
             f"{show_value(separator or ',')}? {mend if separator else 'Save it with commas'}"
@@ -198,7 +198,7 @@ def _make_frame(columns: dict[str, Any]) -> DataFrame:
 
 
 def _guess_column(texts: Sequence[str]) -> Any:
-    """A column as numbers if all that is not missing is, else as strings."""
+    """A column as numbers if all non-missing values are numbers, else as strings."""
     values = {text for text in texts if text not in _EMPTY}
     codes = any(_CODE.fullmatch(text) for text in values)
     if values and not codes and all(_NUMBER.fullmatch(text) for text in values):

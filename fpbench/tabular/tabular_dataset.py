@@ -39,7 +39,7 @@ _SENSITIVE = (
 
 
 _DOMAIN = (
-    "what is publicly known of features, which private learners need: a table, name = [low, high] "
+    "public domain of features, which private learners need: a table, name = [low, high] "
     'of numbers, name = ["a", "b"] of categories'
 )
 
@@ -50,7 +50,7 @@ def sensitive_field(*default: str | Attribute) -> Any:
     Parameters
     ----------
     *default
-        The columns, or attributes, that are sensitive unless a matrix says otherwise.
+        The default sensitive columns or attributes.
     """
     return Field(default, description=_SENSITIVE) if default else Field(description=_SENSITIVE)
 
@@ -62,7 +62,7 @@ def domain_field() -> Any:
 
 @dataclass(frozen=True)
 class LabelledColumns:
-    """Everyone's columns and label, the sensitive columns still among the others.
+    """Everyone's columns and labels; the sensitive columns are among the columns.
 
     Attributes
     ----------
@@ -71,11 +71,11 @@ class LabelledColumns:
     labels
         (n,) in {0, 1}.
     positive
-        What label 1 stands for.
+        Meaning of label 1.
     test
-        (n,) who is in the test set that the data's authors publish; None if they publish none.
+        (n,) who is in the test set that the data's authors published; None if there is none.
     households
-        (n,) number of the household that each person belongs to; None: everybody lives alone.
+        (n,) number of each person's household; None: everybody lives alone.
     """
 
     columns: DataFrame
@@ -88,19 +88,19 @@ class LabelledColumns:
 class TabularDataset(Dataset):
     """A data set that is one table, any column of which may be the sensitive attribute.
 
-    A subclass defines `read`, and a default for `sensitive` with `sensitive_field`; its users have
-    the same parameters as for every other tabular data set.
+    A subclass defines `read`, and a default for `sensitive` with `sensitive_field`; it has the
+    parameters of every tabular data set.
     """
 
     columns: ClassVar[tuple[str, ...]] = ()
-    """Names of all columns but the label's; empty if they are not known before loading."""
+    """Names of all columns but the label; empty if unknown before loading."""
     n_values: ClassVar[Mapping[str, int]] = {}
-    """Number of different values of the columns for which it is known."""
+    """Numbers of distinct values, where known, by column."""
     declared: ClassVar[Domain] = Domain()
     """Public bounds and categories of its columns; the parameter `domain` adds to them."""
 
     sensitive: Sensitive = sensitive_field()
-    drop: Dropped = Field((), description="columns that are not to be features")
+    drop: Dropped = Field((), description="columns to leave out of the features")
     domain: DomainParameter = domain_field()
 
     @field_validator("domain")
@@ -138,7 +138,7 @@ class TabularDataset(Dataset):
 
     @property
     def measured_cuts(self) -> dict[str, str]:
-        """Groups that are cut at a quantile."""
+        """Groups that are cut at a quantile, and how."""
         return measured_cuts(self.sensitive)
 
     @abstractmethod
@@ -148,19 +148,19 @@ class TabularDataset(Dataset):
         Raises
         ------
         DataError
-            If a file is missing, or does not hold what is expected.
+            If a file is missing, or its content is not as expected.
         """
 
     def load(self, home: DataHome) -> Table:
-        """Read the table, and set the sensitive columns apart.
+        """Read the table, and separate the sensitive columns.
 
         Raises
         ------
         DataError
-            If a file is missing, or does not hold what is expected; if a rule does not fit its
+            If a file is missing, or its content is not as expected; if a rule does not fit its
             column.
         InputError
-            If a column that is named is not there.
+            If a named column does not exist.
         """
         people, own = self.read(home), Domain.of(self.domain)
         own.check_names(map(str, people.columns.columns))
@@ -178,9 +178,9 @@ def tabulate(
 ) -> Table:
     """A table with groups from some of its columns.
 
-    These columns, and those of `drop`, are no features; several attributes are crossed, and the
-    domain is cut to the features. InputError if there is no such column; DataError if a rule does
-    not fit its column, or fewer than two groups have members.
+    These columns, and those of `drop`, are not features; several attributes are crossed, and the
+    domain is restricted to the features. InputError if a column does not exist; DataError if a rule
+    does not fit its column, or fewer than two groups have members.
     """
     import pandas as pd
 

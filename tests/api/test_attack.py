@@ -160,7 +160,7 @@ def test_a_corrector_without_beliefs_is_judged_by_what_it_names(world):
         ({"y": ["yes", "no", "maybe"] * 200}, "y must have two values"),
         ({"y": [0, 1]}, "y: has 2 labels, and X has 600 rows"),
         ({"y": [None, "yes"] * 300}, "y: row 0 is missing; leave out"),
-        ({"groups": ["f"] * 600}, "groups has one group, f; it takes at least two"),
+        ({"groups": ["f"] * 600}, "groups has one group, f; at least two are needed"),
         ({"groups": ["f", "m"]}, "groups: has 2 people, and X has 600 rows"),
         ({"known": 1.5}, "known: must be a share between 0 and 1"),
         ({"known": 0.001}, "1 of 600 people are too few to learn from; it takes 10 or more"),

@@ -151,7 +151,7 @@ WHICH = "say which counts as 1, positive='no' or positive='yes'"
         (lambda: attack(groups="sex"), r"groups must be .*, pass X\['sex'\]"),
         (lambda: report(groups="sex"), r"groups must be .*, pass X\['sex'\]"),
         (lambda: attack(groups=RNG.random(N)), "groups holds 300 different numbers.*pandas.cut"),
-        (lambda: attack(groups=None), "groups must be one value a person"),
+        (lambda: attack(groups=None), "groups must be one value per person"),
         (lambda: attack(groups=pd.get_dummies(SEX).to_numpy()), r"not of shape \(300, 2\)"),
         # People.
         (lambda: attack(PIPELINE, X.to_numpy(), HIRED, positive="yes"), "give one with its columns"),

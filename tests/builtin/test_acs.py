@@ -215,7 +215,7 @@ def test_a_file_without_a_column_is_one_error(tmp_path: Path) -> None:
 def test_a_row_that_is_cut_off_is_one_error(home: DataHome) -> None:
     path = home.find("2018/1-Year/psam_p48.csv")
     path.write_text(path.read_text()[:-20])
-    with pytest.raises(DataError, match=r"line 401: \d+ columns where the first line has"):
+    with pytest.raises(DataError, match=r"line 401: \d+ columns, but the first line has"):
         ACSIncome().load(home)
 
 

@@ -143,8 +143,8 @@ def test_a_small_pair_of_files(tmp_path: Path) -> None:
     [
         ("", "adult.data: holds no complete row"),
         (ROW.replace("Bachelors", "?"), "adult.data: holds no complete row"),
-        (f"{ROW}\n39, State-gov, 77516", "adult.data, line 2: 3 columns where UCI Adult has 15"),
-        (f"{ROW}, 1", "adult.data, line 1: 16 columns where UCI Adult has 15"),
+        (f"{ROW}\n39, State-gov, 77516", "adult.data, line 2: 3 columns, but UCI Adult has 15"),
+        (f"{ROW}, 1", "adult.data, line 1: 16 columns, but UCI Adult has 15"),
         (ROW.replace("13", "many"), "adult.data, line 1: education-num is 'many', not a whole"),
         (ROW.replace("39", "39.5"), "adult.data, line 1: age is '39.5', not a whole number"),
         (ROW.replace("39", ""), "adult.data, line 1: age is '', not a whole number"),

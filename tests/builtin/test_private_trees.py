@@ -141,7 +141,9 @@ def test_without_similarity_both_are_the_same_tree(sample, rng):
 def test_what_it_was_not_told_it_asks_for(kind, make_people, rng):
     people = make_people(50)
     says = re.escape('domain = { skill = [low, high], income = [low, high], job = ["...", "..."] }')
-    with pytest.raises(InputError, match=f"learner {kind.name!r} needs to know publicly .* {says}"):
+    with pytest.raises(
+        InputError, match=f"learner {kind.name!r} needs the public range of features .* {says}"
+    ):
         kind().fit(people, rng)
     people.domain = Domain.of({"skill": [-3, 3], "job": ["job 0", "job 1"]})
     with pytest.raises(InputError, match=re.escape("domain = { income = [low, high] }")):

@@ -217,12 +217,12 @@ def test_two_rows_are_a_table(tmp_path: Path, cls: type[Dataset]) -> None:
         (Bank, ';"no"\n', ';"maybe"\n', "line 2: y is 'maybe', not 'no' or 'yes'"),
         (Bank, '"retired"', '"pilot"', "line 3: job is 'pilot', not 'admin.' or"),
         (Bank, '"age"', '"years"', "line 1: has no column 'age'; "),
-        (Bank, "58;", "", "line 2: 16 columns where Bank marketing has 17"),
+        (Bank, "58;", "", "line 2: 16 columns, but Bank marketing has 17"),
         (Bank, '"married"', '"married', "cannot be read"),
         (German, "A34", "A39", "line 1: credit-history is 'A39', not 'A30' or"),
         (German, "48 A32", "x A32", "line 2: duration is 'x', not a whole number"),
         (German, " 2\n", " 3\n", "line 2: credit is '3', not '1' or '2'"),
-        (German, " 2\n", "\n", "line 2: 20 columns where German credit has 21"),
+        (German, " 2\n", "\n", "line 2: 20 columns, but German credit has 21"),
         (Parkinsons, "24.398", "", "line 2: total_UPDRS is '', not a number"),
         (Parkinsons, "24.398", "inf", "total_UPDRS is 'inf', not a number"),
         (Parkinsons, "24.398", "1e999", "total_UPDRS is '1e999', not a number"),
@@ -350,7 +350,7 @@ def test_what_names_people_is_not_written(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda content: content[: len(content) // 2], "columns where|rows"),
+        (lambda content: content[: len(content) // 2], "columns, but|rows"),
         (lambda content: content.rpartition(b'\r\n"')[0], "7,213 rows"),
         (lambda content: b"<html>", "no column 'name'"),
         (lambda content: b"\xff\xfe", "not ProPublica's"),

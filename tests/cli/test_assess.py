@@ -233,7 +233,7 @@ def test_what_is_wrong_in_the_people_is_named_with_file_row_and_column(work, com
         change(work / "people.csv", 7, **values)
         refuse(*words)
     (work / "people.csv").write_text(original + "1,2\n")
-    refuse("people.csv, line 242: 2 columns where the first line has 7")
+    refuse("people.csv, line 242: 2 columns, but the first line has 7")
     (work / "people.csv").write_text(original)
     refuse("people.csv: no column 'prediction'", "(--prediction names the column)",
            options=("--people", "people.csv", "--no-search"))  # fmt: skip

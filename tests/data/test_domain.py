@@ -45,10 +45,10 @@ def test_a_feature_has_bounds_or_categories():
 def test_what_is_not_declared_is_named_with_the_way_to_declare_it():
     with pytest.raises(InputError) as caught:
         Domain().check(FRAME.rename(columns={"job": "the job"}), "learner 'x'")
-    assert str(caught.value).startswith("learner 'x' needs to know publicly")
+    assert str(caught.value).startswith("learner 'x' needs the public range of features")
     assert 'domain = { age = [low, high], "the job" = ["...", "..."] }' in str(caught.value)
     Domain.of({"age": [0, 1], "job": ["a"]}).check(FRAME, "x")
-    with pytest.raises(InputError, match="job"):  # bounds are no categories
+    with pytest.raises(InputError, match="job"):  # bounds are not categories
         Domain.of({"age": [0, 1], "job": [0, 1]}).check(FRAME, "x")
 
 
@@ -72,11 +72,11 @@ def test_names_that_are_no_texts_are_known_by_their_text():
         (FRAME.assign(job=[1, 2, 3]), "'job' is int64, but categories are declared"),
         (
             FRAME.assign(job=pd.Categorical([1, 2, 3])),
-            "'job' are int64, and declared ones are texts",
+            "'job' are int64, but declared ones are texts",
         ),
         (
             FRAME.assign(job=pd.cut([1, 2, 3], 2)),
-            "'job' are interval.*, and declared ones are text",
+            "'job' are interval.*, but declared ones are text",
         ),
         (FRAME.assign(age=["1", "2", "3"]), "'age' is .*, but bounds are declared"),
         (FRAME.assign(age=[1j, 2, 3]), "'age' is complex128, but bounds are declared"),

@@ -172,7 +172,7 @@ def test_what_is_dropped_may_be_missing() -> None:
         ({3: 4}, {}, "columns must be named by strings, not 3"),
         (dict.fromkeys(("sex", "age")), {"missing": "drop"}, "among 40: nobody has a value of "
          r"'sex', 'age'; drop = \[...\] drops columns"),
-        ({"age": [2**70 + n for n in range(40)]}, {}, "'age' holds whole numbers that 64 bits"),
+        ({"age": [2**70 + n for n in range(40)]}, {}, "'age' holds whole numbers of more than 64 bits"),
         ({}, {"drop": 3}, "drop must be a text or a list"),
         ({}, {"drop": None}, "drop must be a text or a list"),
         ({}, {"drop": ["age", "age"]}, "drop: names column 'age' twice"),
@@ -208,7 +208,7 @@ def test_columns_to_drop_may_be_any_iterable() -> None:
 
 def test_two_columns_of_a_name_are_one_error() -> None:
     frame = _people()
-    with pytest.raises(DataError, match="2 columns 'age'"):
+    with pytest.raises(DataError, match="2 columns have the name 'age'"):
         _table(pd.concat([frame, frame[["age"]]], axis=1))
 
 

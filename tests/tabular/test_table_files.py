@@ -33,7 +33,7 @@ def test_parquet_is_known_by_its_name(tmp_path):
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ("age,sex\n31\n", "people.csv, line 2: 1 columns where the first line has 2"),
+        ("age,sex\n31\n", "people.csv, line 2: 1 columns, but the first line has 2"),
         ("age,sex\n", "people.csv: holds no row"),
         ("age\n31\n", "line 1: found one column, 'age'"),
     ],

@@ -178,7 +178,7 @@ def _parse_rows(
         if len(fields) < 2 and not "".join(fields).strip():
             continue
         if len(fields) != len(header):
-            problem = f"{len(fields)} columns where {layout.what} has {len(header)}"
+            problem = f"{len(fields)} columns, but {layout.what} has {len(header)}"
             raise DataError(_locate(f"{path}, line {reader.line_num}", problem, layout))
         row = [fields[place].strip() for place in places]
         if layout.missing is None or layout.missing not in row:

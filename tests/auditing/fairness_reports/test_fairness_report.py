@@ -447,9 +447,13 @@ def test_a_file_that_is_no_table_is_refused(tmp_path):
         ("empty", b"", "empty.csv: is empty"),
         ("wide", text.encode("utf-16"), "is not UTF-8 text .*save it as UTF-8"),
         ("semicolons", text.replace(",", ";").encode(), "not ','. Save it with commas"),
-        ("short", f"{text}clerk,3\n".encode(), r"short.csv, line \d+: 2 columns where the first"),
+        ("short", f"{text}clerk,3\n".encode(), r"short.csv, line \d+: 2 columns, but the first"),
         ("quote", f'{text}"'.encode(), "quote.csv: cannot be read"),
-        ("twice", text.replace("hours", "age", 1).encode(), "line 1: there are 2 columns 'age'"),
+        (
+            "twice",
+            text.replace("hours", "age", 1).encode(),
+            "line 1: 2 columns have the name 'age'",
+        ),
     ):
         (tmp_path / f"{name}.csv").write_bytes(content)
         with pytest.raises(InputError, match=message):

@@ -72,7 +72,7 @@ def test_parquet_is_read_alike(tmp_path):
         ("sex,age\nm,1\n?,2\n", ["sex"], "line 3: no value in sensitive column 'sex'"),
         ("sex,age\nm,1\n ,2\n", ["sex"], "rows cannot be left out"),
         ("sex,age\nm,1\n", ["sxe"], "no column 'sxe'; did you mean 'sex'"),
-        ("sex,sex\nm,1\n", ["sex"], "there are 2 columns 'sex'"),
+        ("sex,sex\nm,1\n", ["sex"], "2 columns have the name 'sex'"),
         ("sex,age\nm,1\n", ["sex", "sex"], "column 'sex' is named twice"),
         ("", ["sex"], "no column 'sex'"),
         (b"sex\n\xff\n", ["sex"], "cannot be read: 'utf-8' codec"),
