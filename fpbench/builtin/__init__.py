@@ -1,1 +1,1 @@
-"""The components that come with fpbench, one idea a file."""
+"""The components that come with fpbench, one per file."""

@@ -1,10 +1,10 @@
-"""The plugin of the components that come with fpbench; they have no privilege over others."""
+"""The plugin of the built-in components; they have no privilege over others."""
 
 from fpbench import Lazy, hookimpl
 
 
 def _list_components(kind: str, **classes: str) -> list[Lazy]:
-    """References to the components of a kind whose files are named as they are."""
+    """References to components of a kind, each in the file of its name."""
     return [
         Lazy(module.replace("_", "-"), f"fpbench.builtin.{kind}.{module}:{name}")
         for module, name in classes.items()

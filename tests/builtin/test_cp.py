@@ -431,7 +431,7 @@ def test_what_the_engine_may_end_with(fake):
     fake(answering("Unknown", "SearchStoppedByAbort"))
     assert "ended with ('Unknown', 'SearchStoppedByAbort')" in failure()
     fake(answering("Optimal", "SearchHasNotBeenStopped"))
-    with pytest.raises(FpbenchError, match="gave counts that do not satisfy what is known"):
+    with pytest.raises(FpbenchError, match="gave counts that violate a constraint"):
         CP().correct(problem)
 
 

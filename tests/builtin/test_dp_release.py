@@ -245,8 +245,8 @@ def test_the_claim_is_what_the_curator_counted():
 @pytest.mark.parametrize(
     ("auditor", "says"),
     [
-        (GroupFairness(), "auditor 'group-fairness' asks no curator, so its result is not"),
-        (Reader(), "auditor 'reader' reads the rules of the model, and whoever hears a ratio"),
+        (GroupFairness(), "auditor 'group-fairness' queries no curator, so its result is not"),
+        (Reader(), "auditor 'reader' reads the rules of the model, but readers of a ratio"),
         ({"use": "speaker"}, "auditor"),
         (None, "auditor"),
     ],
@@ -320,7 +320,7 @@ def test_refused_at_plan_time_with_the_place_in_the_file(toys, tmp_path):
         "adversary": [{"use": "coin"}],
         "corrector": [{"use": "exact"}],
     }
-    with pytest.raises(MatrixError, match="dp-release.*asks no curator"):
+    with pytest.raises(MatrixError, match="dp-release.*queries no curator"):
         fpbench.run(matrix, out=tmp_path / "run")
 
 

@@ -408,7 +408,9 @@ def test_the_classic_calibration_is_refused_where_it_is_not_proven(rng):
 
 @pytest.mark.parametrize("mechanism", [Exponential(), Exponential(noise="secure")], ids=called)
 def test_the_exponential_mechanism_needs_bounds(mechanism, rng):
-    with pytest.raises(InputError, match=r"chooses among 0\.\.upper, and needs `upper`: a public"):
+    with pytest.raises(
+        InputError, match=r"chooses among 0\.\.upper, so it needs `upper`: a public"
+    ):
         mechanism.release(COUNTS, ATTRIBUTE, 1.0, rng)
     for counts, upper in ((COUNTS, 11), (COUNTS - 1, 20)):
         with pytest.raises(InputError, match="a count is below 0 or above its bound") as refused:

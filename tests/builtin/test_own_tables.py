@@ -1,4 +1,4 @@
-"""A user's own table: as a file of text, as parquet, handed over from Python."""
+"""A user's own table: as a file of text, as parquet, passed from Python."""
 
 from pathlib import Path
 from typing import Any
@@ -298,5 +298,5 @@ def test_a_table_that_was_not_handed_over_is_one_error() -> None:
         said = GivenTable(table="peple").absent(home)
         assert 'fpbench.run(..., tables={"peple": ...})' in str(said)
         assert hint in str(said)
-        with pytest.raises(DataError, match="no table 'peple' was handed over"):
+        with pytest.raises(DataError, match="no table 'peple' was passed"):
             GivenTable(table="peple").load(home)

@@ -472,7 +472,7 @@ def test_models_that_cannot_be_asked():
         with pytest.raises(InputError, match="predict different labels"):
             audit(other, sample, **chosen)
     assert audit(object(), sample).values.shape == (1,)
-    with pytest.raises(InputError, match="answers about 7 people, and 400 are audited"):
+    with pytest.raises(InputError, match="answers about 7 people, but 400 are audited"):
         audit(model, sample, Asked(7))
     auditor = Pafer(epsilon=1.0, mechanism=component("mechanism", "laplace"))
     with pytest.raises(InputError, match="needs a curator, but none was given"):

@@ -482,7 +482,7 @@ def test_missing_numbers_are_refused(make_people):
     sample = make_people(100)
     features = sample.features.copy()
     features.loc[3, "income"] = np.nan
-    with pytest.raises(DataError, match="feature 'income' holds values that are missing"):
+    with pytest.raises(DataError, match="feature 'income' has values that are missing"):
         fit(sample.having(features=features))
 
 
@@ -498,8 +498,11 @@ def test_features_may_be_categorical_only():
 @pytest.mark.parametrize(
     ("parameters", "says"),
     [
-        ({"sigma": 0.0, "epsilon": 1.0}, "sigma = 0 is no privacy, and epsilon = 1.0 claims some"),
-        ({"sigma": 5.0, "epsilon": 1.0}, "sigma and epsilon say the same: give one of them"),
+        (
+            {"sigma": 0.0, "epsilon": 1.0},
+            "sigma = 0 gives no privacy, but epsilon = 1.0 claims some",
+        ),
+        ({"sigma": 5.0, "epsilon": 1.0}, "sigma and epsilon are equivalent: give one of them"),
         ({"sigma": -1.0}, "greater than or equal to 0"),
         ({"penalty": 0.0, "labels": "soft"}, "penalty = 0: with soft labels beyond 0 and 1"),
         ({"penalty": 0.0}, "penalty = 0: if a plane separates the labels"),

@@ -183,7 +183,7 @@ def test_weights_that_are_no_log_odds_are_refused():
     with pytest.raises(InputError) as error:
         correct(replace(problem, weights=np.array([1.0, 2.0**50])))
     assert str(error.value) == (
-        "corrector 'posterior' takes weights for log-odds of the guess: they must be at most 700, "
+        "corrector 'posterior' uses weights as log-odds of the guess: they must be at most 700, "
         "not 1.1259e+15"
     )
 

@@ -142,7 +142,7 @@ def test_what_it_was_not_told_it_asks_for(kind, make_people, rng):
     people = make_people(50)
     says = re.escape('domain = { skill = [low, high], income = [low, high], job = ["...", "..."] }')
     with pytest.raises(
-        InputError, match=f"learner {kind.name!r} needs the public range of features .* {says}"
+        InputError, match=f"learner {kind.name!r} needs the public range of features, .* {says}"
     ):
         kind().fit(people, rng)
     people.domain = Domain.of({"skill": [-3, 3], "job": ["job 0", "job 1"]})

@@ -17,7 +17,7 @@ from fpbench.builtin.adversaries._holding_out import split_rows
 from fpbench.models import Recipe, random_state
 
 VALIDATION = 0.2
-"""Share of the training people that parameters are chosen on."""
+"""Share of the training people used to choose parameters."""
 
 
 class AttackModel(NamedTuple):
@@ -26,16 +26,16 @@ class AttackModel(NamedTuple):
     groups: Codes
     """(k,) codes of the groups seen in training, ascending."""
     classifier: Any
-    """Its classes are positions in `groups`; None if training saw one group only."""
+    """Its classes index `groups`; None if training saw one group only."""
     people: int
     """Number of people it was trained on."""
 
     def guess(self, matrix: NDArray[np.float32], groups: int) -> NDArray[np.float64]:
         """Probability of each group, (n, K), of n people.
 
-        A group that none of m training people has gets 1 / (m + K), Laplace's rule of succession:
-        zero would say that nobody can have it, which m people do not show. The others share the
-        rest in proportion to the classifier's probabilities, so that the likeliest stays the same.
+        A group without training people gets 1 / (m + K), by Laplace's rule of succession for m
+        people: probability 0 would exclude it. The others share the rest in proportion to the
+        classifier's probabilities, so the likeliest stays the same.
         """
         beliefs = np.zeros((len(matrix), groups))
         if self.classifier is None:
@@ -44,7 +44,7 @@ class AttackModel(NamedTuple):
             classes = self.groups[np.asarray(self.classifier.classes_, dtype=np.intp)]
             beliefs[:, classes] = self.classifier.predict_proba(matrix)
             total = beliefs.sum(axis=1, keepdims=True)
-            if np.abs(total - 1.0).max(initial=0.0) > 1e-12:  # of single precision, for instance
+            if np.abs(total - 1.0).max(initial=0.0) > 1e-12:  # of single precision, for example
                 beliefs /= total
         if len(self.groups) < groups:
             unseen = np.setdiff1d(np.arange(groups), self.groups)
@@ -62,8 +62,8 @@ class AttackModel(NamedTuple):
 def train(recipe: Recipe, matrix: NDArray[np.float32], truth: Codes, state: int) -> AttackModel:
     """A classifier trained on people whose groups are known.
 
-    Groups are renumbered without gaps, and one group alone is not fitted: not every classifier
-    accepts either.
+    Groups are renumbered without gaps, and a single group is not fitted: some classifiers accept
+    neither.
     """
     groups, numbers = np.unique(truth, return_inverse=True)
     classifier = recipe.fit(matrix, numbers, state) if len(groups) > 1 else None
@@ -71,7 +71,7 @@ def train(recipe: Recipe, matrix: NDArray[np.float32], truth: Codes, state: int)
 
 
 class Range(BaseModel):
-    """Numbers between two ends, both included; integers if both ends are integers."""
+    """A closed interval of numbers; integers if both ends are integers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -83,14 +83,14 @@ class Range(BaseModel):
     @model_validator(mode="after")
     def _check_order(self) -> Range:
         if self.low >= self.high:
-            raise InputError(f"low must be less than high, and {self.low} is not")
+            raise InputError(f"low must be less than high, but {self.low} is not")
         if self.log and self.low <= 0:
             raise InputError(f"with log, low must be above 0, not {self.low}")
         return self
 
     @property
     def whole(self) -> bool:
-        """Whether it holds integers only: both ends are written without a point."""
+        """Whether it has integers only: both ends are written without a decimal point."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     def __contains__(self, value: object) -> bool:
@@ -101,7 +101,7 @@ class Range(BaseModel):
 
 
 def _check_domain(domain: Any) -> Any:
-    """A table or a list, unchanged; of a union, pydantic would report errors of both members."""
+    """A table or a list, unchanged; pydantic would report errors of both members of a union."""
     if isinstance(domain, Range | Mapping) or (isinstance(domain, list) and domain):
         return domain
     raise InputError("must be a list of choices, or a table of low, high and log")
@@ -109,10 +109,10 @@ def _check_domain(domain: Any) -> Any:
 
 Choices: TypeAlias = list[JsonValue]
 Space: TypeAlias = dict[str, Annotated[Range | Choices, BeforeValidator(_check_domain)]]
-"""The range or the choices of each parameter that is searched."""
+"""The range or the choices of each searched parameter."""
 
 SPACES: Mapping[str, Space] = {
-    # More trees are hardly ever worse and only take longer: their number is not searched.
+    # The number of trees is not searched: more are rarely worse and only slower.
     "random-forest": {
         "max_depth": Range(low=4, high=30),
         "min_samples_split": Range(low=2, high=50, log=True),
@@ -141,12 +141,12 @@ SPACES: Mapping[str, Space] = {
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The best parameters of a search, and how accurate they are."""
+    """The best parameters of a search, and their accuracy."""
 
     changes: dict[str, Any]
     """Parameters that differ from those of the first trial."""
     parameters: dict[str, Any]
-    """The best value of every parameter that was searched."""
+    """The best value of every searched parameter."""
     accuracy: float
     """Share of right guesses on the validation part."""
     untuned: float
@@ -155,7 +155,7 @@ class SearchResult:
 
     @property
     def notes(self) -> MeasureValues:
-        """What a row should say."""
+        """Notes for the row."""
         return {
             "attack_parameters": json.dumps(self.parameters, sort_keys=True, default=str),
             "attack_trials": self.trials,
@@ -175,12 +175,12 @@ def search(
 ) -> SearchResult:
     """The best of `trials` sets of parameters, by a tree-structured Parzen estimator (Optuna).
 
-    The first trial is the recipe as it is, so the result is never worse than that on the validation
-    part, which `rng` draws from the people: `matrix` (n, columns) is what is seen of them, `truth`
-    (n,) their groups. All trials train on the same people with the same `random_state`.
+    The first trial is the unchanged recipe, so the result is never worse on the validation part,
+    which `rng` draws from the people: `matrix` (n, columns) has their visible columns, `truth` (n,)
+    their groups. All trials train on the same people with the same `random_state`.
 
-    Raises DataError if there are fewer than two people; InputError if a class refuses parameters
-    that the space allows.
+    Raises DataError if there are fewer than two people; InputError if a class refuses parameters of
+    the space.
     """
     validation, training = split_rows(
         len(truth), VALIDATION, rng, "the training part of the attack set"
@@ -213,7 +213,7 @@ def search(
 
 
 def _create_study(space: Space, seed: int) -> tuple[Any, dict[str, Any]]:
-    """A study in memory, and the space as Optuna's distributions: a choice is its index."""
+    """An in-memory study, and the space as Optuna's distributions, with choices by index."""
     import optuna
     from optuna.distributions import (
         CategoricalDistribution,
@@ -245,7 +245,7 @@ def _add_first_trial(
         start = first[name]
         if isinstance(domain, Range):
             matches = [start] if start in domain else []
-        else:  # 1, 1.0 and true are three choices
+        else:  # 1, 1.0 and true are different choices
             values = [_decode(domain, index) for index in range(len(domain))]
             matches = [i for i, v in enumerate(values) if type(v) is type(start) and v == start][:1]
         if not matches:

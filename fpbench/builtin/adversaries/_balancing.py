@@ -1,4 +1,4 @@
-"""Naming groups so that as many members of each group are right: the adaptive threshold."""
+"""Guesses with balanced accuracy over groups: the adaptive threshold."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Floats = NDArray[np.float64]
 
 
 def weigh_groups(beliefs: Floats, truth: Codes) -> Floats:
-    """Weights (K,) of groups: naming that of the greatest weighted belief balances the guesses.
+    """Weights (K,) of groups: the greatest weighted belief gives balanced guesses.
 
-    Of two groups, the second is named from the threshold of its belief on that has the greatest
+    With two groups, the second is guessed at or above the threshold of its belief with the greatest
     balanced accuracy, (TPR + TNR) / 2, on people whose groups are known: the point of their ROC
-    curve that is farthest above the diagonal. Of more groups, weights are the inverse shares of
-    the groups, which maximise the mean share of right guesses by group if beliefs are exact.
+    curve farthest above the diagonal. With more groups, weights are the inverse shares of the
+    groups, which maximise balanced accuracy if beliefs are exact.
 
-    `beliefs`: (m, K) the probability of each group, of people whose groups are known. `truth`: (m,)
+    `beliefs`: (m, K) probability of each group, for people whose groups are known. `truth`: (m,)
     their groups.
 
     Source: Aalmoes, Duddu, Boutet. On the Alignment of Group Fairness with Attribute Privacy. 2024,
@@ -32,7 +32,7 @@ def weigh_groups(beliefs: Floats, truth: Codes) -> Floats:
     chances = beliefs[order, 1]
     members = truth[order] == 1
     rise = np.cumsum(members) / counts[1] - np.cumsum(~members) / counts[0]
-    last = np.append(np.flatnonzero(np.diff(chances)), len(chances) - 1)  # of equal beliefs
+    last = np.append(np.flatnonzero(np.diff(chances)), len(chances) - 1)  # of tied beliefs
     best = last[int(rise[last].argmax())]
     following = chances[best + 1] if best + 1 < len(chances) else 0.0
     threshold = (chances[best] + following) / 2
@@ -47,10 +47,10 @@ def guess_weighted(
     notes: MeasureValues | None = None,
     abstains: NDArray[np.bool_] | None = None,
 ) -> Guess:
-    """A guess that names the group of the greatest weighted belief; beliefs stay as they are.
+    """A guess of the group with the greatest weighted belief; beliefs are unchanged.
 
-    `beliefs`, `held_out`, `held_out_beliefs`, `notes`, `abstains`: as of `fpbench.Guess`.
-    `weights`: (K,) of the groups.
+    `beliefs`, `held_out`, `held_out_beliefs`, `notes`, `abstains`: as in `fpbench.Guess`.
+    `weights`: (K,) weight of each group.
     """
     values, known = (beliefs * weights).argmax(axis=1), (held_out_beliefs * weights).argmax(axis=1)
     return Guess(

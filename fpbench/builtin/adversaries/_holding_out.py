@@ -1,4 +1,4 @@
-"""Adversaries that train on a part of the attack set and check themselves on the rest."""
+"""Adversaries that train on a part of the attack set and are calibrated on the rest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fpbench import Adversary, Codes, DataError
 
 
 class HoldingOut(Adversary):
-    """An adversary that holds out a part of the attack set from training, to check itself on."""
+    """An adversary that holds out a part of the attack set from training."""
 
     held_out: float = Field(
         0.3, gt=0, lt=1, description="share of the attack set that is held out from training"
@@ -35,10 +35,10 @@ def split_rows(
 
 
 def estimate_shares(codes: Codes, groups: int) -> NDArray[np.float64]:
-    """Probability of each group, (K,), of somebody like m people of these groups.
+    """Estimated probability of each group, (K,), from m people of these groups.
 
-    By Laplace's rule of succession, (count + 1) / (m + K): a group that none of them has is rare,
-    not impossible.
+    By Laplace's rule of succession, (count + 1) / (m + K): a group without people is rare, not
+    impossible.
     """
     counts = np.bincount(codes, minlength=groups)
     shares: NDArray[np.float64] = (counts + 1) / (len(codes) + groups)

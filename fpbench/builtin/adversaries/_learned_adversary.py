@@ -36,61 +36,61 @@ from fpbench.builtin.adversaries._seen_columns import stack_columns
 from fpbench.models import FAMILIES, FAMILY_CHOICE, Encoding, Recipe, random_state
 
 _PARAMETERS: dict[str, dict[str, JsonValue]] = {
-    # An attack set is often small: hundreds of people, whom scikit-learn's defaults overfit.
+    # An attack set is often small: scikit-learn's defaults overfit hundreds of people.
     "hist-gradient-boosting": {
         "max_leaf_nodes": 7, "l2_regularization": 20.0, "max_features": 0.5,
     }
 }  # fmt: skip
 """Parameters of attacks that differ from the defaults of the family."""
 _MOST_CATEGORIES = 255
-"""Of a column that hist-gradient-boosting splits by sets."""
+"""Greatest number of categories of a column that hist-gradient-boosting splits by sets."""
 
 
 class LearnedAdversary(HoldingOut):
-    """A classifier that guesses a person's group from what is seen of that person.
+    """A classifier that guesses a person's group from the person's visible columns.
 
     Its beliefs are the classifier's probabilities, and it guesses the likeliest group. By default
-    the classifier is strong and unskewed: boosted trees in which every person weighs the same,
-    chosen by the accuracy and the likelihood of people held out on Adult, COMPAS, German and
-    census-synthetic. A part of the attack set is held out from training and guessed like the
-    target, so that its beliefs can be calibrated.
+    the classifier is strong and unskewed: boosted trees with equal weights of all people, chosen
+    by held-out accuracy and likelihood on Adult, COMPAS, German and census-synthetic. A part of
+    the attack set is held out from training and guessed like the target, so that its beliefs can
+    be calibrated.
 
-    A group that no training person has is believed to be as rare as Laplace's rule of succession
-    says: 1 / (m + K) after m people.
+    A group without training people has the belief of Laplace's rule of succession: 1 / (m + K)
+    after m people.
 
     With `trials`, parameters of the classifier are searched: each set is trained on 80 % of the
-    training people, and the set that guesses most groups of the other 20 % is trained again on
-    all of them. Held-out people have no part in the search. With scope `dataset` the search sees
-    neither the target people nor the model's answers, and runs once for all learners and seeds:
-    on the whole attack set of seed 0, some of whose people seed 0 holds out, and other seeds hold
-    out or attack.
+    training people, and the set that is most accurate on the other 20 % is trained again on all
+    of them. The search does not use held-out people. With scope `dataset` the search sees neither
+    the target people nor the model's answers, and runs once for all learners and seeds: on the
+    whole attack set of seed 0, which includes people that seed 0 holds out, and that other seeds
+    hold out or attack.
     """
 
     measures = Measure.table("asked", """
         attack_validation_accuracy | greater share | people of the validation part whose group the
-            tuned classifier guesses
+            tuned classifier guesses right
         attack_validation_untuned | greater share | the same with the parameters of the first trial
-        attack_parameters | neither | the parameters that were chosen
-        attack_trials | neither | trials of the search
+        attack_parameters | neither | the chosen parameters
+        attack_trials | neither | number of trials of the search
     """)  # fmt: skip
 
     family: str = Field(
-        "hist-gradient-boosting", description=f"classifier that is trained: {FAMILY_CHOICE}"
+        "hist-gradient-boosting", description=f"classifier to train: {FAMILY_CHOICE}"
     )
     class_weight: Literal["balanced", "none"] = Field(
         "none",
         validate_default=True,
-        description="balanced: every group weighs the same in training; none: every person does",
+        description="balanced: every group has the same weight in training; none: every person has",
     )
     parameters: dict[str, JsonValue] = Field(
         {},
         validate_default=True,
-        description='arguments of the classifier over its defaults here; "none" stands for None',
+        description='arguments of the classifier, over the defaults here; "none" stands for None',
     )
     encoding: Encoding | Literal["auto"] = Field(
         "auto",
-        description="how categories become numbers; auto: not at all for hist-gradient-boosting, "
-        "whose trees split sets of categories, and one-hot for others",
+        description="encoding of categories; auto: none for hist-gradient-boosting, whose trees "
+        "split sets of categories, one-hot for others",
     )
     trials: int = Field(0, ge=0, le=100_000, description="sets of parameters to try; 0: no search")
     scope: Literal["cell", "dataset"] = Field(
@@ -99,8 +99,8 @@ class LearnedAdversary(HoldingOut):
     space: Space = Field(
         {},
         validate_default=True,
-        description="search space: each parameter's list of choices, or its table of low, high and "
-        "log; empty: the family's default space",
+        description="search space: a list of choices, or a table of low, high and log, for each "
+        "parameter; empty: the family's default space",
     )
 
     abstain_below: float = Field(
@@ -112,8 +112,8 @@ class LearnedAdversary(HoldingOut):
 
     naming: Literal["likeliest", "balanced"] = Field(
         "likeliest",
-        description="which group is named: the likeliest, or the one that guesses as many members "
-        "of each group right as can be, by a threshold (AdaptAIA); beliefs are the same",
+        description="which group is guessed: the likeliest, or the one that maximises balanced "
+        "accuracy, by a threshold (AdaptAIA); beliefs are the same",
     )
 
     _notes: MeasureValues = PrivateAttr(default_factory=dict)
@@ -138,7 +138,7 @@ class LearnedAdversary(HoldingOut):
     @field_validator("parameters")
     @classmethod
     def _check_parameters(cls, parameters: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        if {"family", "class_weight"} <= info.data.keys():  # or something was wrong already
+        if {"family", "class_weight"} <= info.data.keys():  # otherwise an error is reported already
             balanced = info.data["class_weight"] == "balanced"
             Recipe(info.data["family"], parameters, balanced).check({"predict_proba"})
         return parameters
@@ -152,13 +152,13 @@ class LearnedAdversary(HoldingOut):
                 raise InputError(f"{family} has no default search space: give one")
             balanced, fixed = info.data["class_weight"] == "balanced", info.data["parameters"]
             Recipe(family, fixed, balanced).check(names=space)
-            for name, domain in space.items():  # not hours from now, in a trial
+            for name, domain in space.items():  # fail now, not in a trial hours later
                 for value in [domain.low, domain.high] if isinstance(domain, Range) else domain:
                     Recipe(family, {**fixed, name: value}, balanced).check()
         return space
 
     def incompatible(self, other: Component) -> str | None:
-        """Nothing is searched where Optuna is not installed."""
+        """Why there can be no search: Optuna is not installed."""
         if self.trials and find_spec("optuna") is None:
             return (
                 f"adversary {self.name!r} searches its parameters with Optuna: "
@@ -168,7 +168,7 @@ class LearnedAdversary(HoldingOut):
 
     @property
     def portable(self) -> bool:
-        """Whether the family is one of ours; of other classes it is unknown."""
+        """Whether the family is built in; for other classes it is unknown."""
         return self.family in FAMILIES
 
     @property
@@ -199,14 +199,14 @@ class LearnedAdversary(HoldingOut):
     def guess(self, view: View, rng: np.random.Generator) -> Guess:
         """Train on a random part of the attack set; guess its other part and the target.
 
-        Raises DataError if the attack set has fewer than two people, or its training part has and
-        is searched; HiddenError if the view lacks a column that this adversary sees.
+        Raises DataError if the attack set has fewer than two people, or a searched training part
+        has; HiddenError if the view lacks a column that this adversary sees.
         """
         if self.tunes_once:
             return self.tune(view.attack, rng).guess(view, rng)
         held_out, training = split_rows(len(view.attack), self.held_out, rng)
         matrix, truth = self._encode(view.attack, self.sees), view.attack.sensitive
-        # Drawn before the search, so that a search without improvement changes nothing.
+        # Drawn before the search, so a search without improvement changes nothing.
         state, recipe = random_state(rng), self._find_recipe(view.attack)
         model, notes = self._fit(recipe, matrix[training], truth[training], state, rng)
         groups = view.target.groups
@@ -226,7 +226,7 @@ class LearnedAdversary(HoldingOut):
         state: int,
         rng: np.random.Generator,
     ) -> tuple[AttackModel, MeasureValues]:
-        """The classifier of people (n, columns) and their groups (n,), searched if it is to be."""
+        """The classifier for people (n, columns) and their groups (n,), tuned if `trials` > 0."""
         notes = dict(self._notes)
         if self.trials:
             space = self.space or SPACES[self.family]
@@ -237,11 +237,11 @@ class LearnedAdversary(HoldingOut):
 
     @property
     def _splits_categories(self) -> bool:
-        """Whether the classifier is told which columns are categories."""
+        """Whether the classifier gets the list of categorical columns."""
         return self.encoding == "auto" and self.family == "hist-gradient-boosting"
 
     def _find_recipe(self, people: Sample) -> Recipe:
-        """The recipe, told which columns are categories if the classifier can use it."""
+        """The recipe, with the list of categorical columns if the classifier uses it."""
         recipe, told = self.recipe, "categorical_features" in self.parameters
         if not self._splits_categories or told or "features" not in self.sees:
             return recipe
@@ -253,7 +253,7 @@ class LearnedAdversary(HoldingOut):
         return replace(recipe, parameters={**recipe.parameters, "categorical_features": columns})
 
     def _encode(self, sample: Sample, sights: frozenset[str]) -> NDArray[np.float32]:
-        """What is seen of people (n, columns)."""
+        """The visible columns of people as numbers (n, columns)."""
         encoding = self.encoding
         if encoding == "auto":
             encoding = "ordinal" if self._splits_categories else "one-hot"

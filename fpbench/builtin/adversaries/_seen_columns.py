@@ -1,4 +1,4 @@
-"""What adversaries see of people as numbers, one column each."""
+"""The columns that adversaries see, as numbers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from fpbench.models import Encoding, encode
 def stack_columns(
     people: Sample, sights: frozenset[str], encoding: Encoding
 ) -> NDArray[np.float32]:
-    """What is seen of n people, (n, columns): features first, then what a model answers.
+    """The visible columns of n people, (n, columns): features first, then a model's answers.
 
-    Of a twin, also by how much its score differs from that of the model. Of a query, for each
-    group: the answer, how probable it makes the person's own label, and whether it is the
-    prediction that the model made of the person.
+    A twin also gives the difference of its score from the model's. A query gives, for each group:
+    the answer, its probability of the person's own label, and whether it equals the model's
+    prediction for the person.
 
-    Raises HiddenError if the sample lacks what is to be seen.
+    Raises HiddenError if the sample lacks one of the columns.
     """
     columns = [encode(people.features, encoding)] if "features" in sights else []
     for name in ("labels", "predictions", "scores"):
@@ -57,9 +57,9 @@ def _read_query(people: Sample, sights: frozenset[str]) -> list[NDArray[np.float
 
 
 def find_confidence(answers: ModelAnswers, labels: Codes) -> NDArray[np.float64]:
-    """(n, K) how probable the model makes people's own labels, of a query.
+    """(n, K) the model's probability of people's own labels, for each group of a query.
 
-    0 or 1, whether it predicts the label, where the model gives no probabilities.
+    Without probabilities it is 1 or 0: whether the model predicts the label.
     """
     positive = answers.predictions if answers.scores is None else answers.scores
     return np.where(np.asarray(labels)[:, None] == 1, positive, 1.0 - positive)

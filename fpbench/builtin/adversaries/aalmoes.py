@@ -1,4 +1,4 @@
-"""Attacks that see what a model says about people, and nothing else of them."""
+"""Attacks that see a model's output for people, and nothing else about them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ _REFERENCE = (
 class AdaptAIA(LearnedAdversary):
     """Guesses the group from the model's score alone, by an adaptive threshold.
 
-    A classifier learns from the attack set how groups go with scores. It names a group from the
-    threshold of its belief on that guesses as many members of each group right as can be
-    (`balanced_accuracy`), so that a rare group is named, too. The paper trains a random forest;
-    the classifier here is that of `a1`.
+    A classifier learns from the attack set how groups depend on scores. It guesses a group at or
+    above the threshold of its belief that maximises `balanced_accuracy`, so rare groups are
+    guessed too. The paper trains a random forest; the classifier here is that of `a1`.
     """
 
     name = "adapt-aia"
@@ -30,11 +29,11 @@ class AdaptAIA(LearnedAdversary):
 
     naming: Literal["likeliest", "balanced"] = Field(
         "balanced",
-        description="which group is named: the likeliest, or the one that guesses as many members "
-        "of each group right as can be, by a threshold (AdaptAIA); beliefs are the same",
+        description="which group is guessed: the likeliest, or the one that maximises balanced "
+        "accuracy, by a threshold (AdaptAIA); beliefs are the same",
     )
     scope: Literal["cell"] = Field(
-        "cell", description="a search is for every target: without the model nothing is seen"
+        "cell", description="a search is for every target: the attack sees only the model"
     )
 
 

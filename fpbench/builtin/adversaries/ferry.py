@@ -1,6 +1,6 @@
 """Attacks by a classifier that is trained on people whose groups the adversary knows.
 
-What each sees is from Ferry et al.; so is the classifier of those named after the paper.
+What each sees follows Ferry et al.; those named after the paper also have its classifier.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _VIEW = f"what it sees: {_REFERENCE}; the classifier is ours"
 class A1(LearnedAdversary):
     """Guesses the group from features and label: what the data reveal without the model.
 
-    It sees what the adversary of Ferry et al. without the model sees, whose own classifier is
-    `a1-ferry`.
+    It sees the same as the adversary of Ferry et al. without the model; `a1-ferry` also has its
+    classifier.
     """
 
     name = "a1"
@@ -35,7 +35,7 @@ class A1(LearnedAdversary):
 class A2(LearnedAdversary):
     """Guesses the group from features, label and the target model's prediction.
 
-    In all else it is `a1`; the paper's classifier is `a2-ferry`.
+    Otherwise it is `a1`; `a2-ferry` has the paper's classifier.
     """
 
     name = "a2"
@@ -48,7 +48,7 @@ class A2Proba(LearnedAdversary):
     """Guesses the group from features, label, the target model's prediction and its score.
 
     The score is the model's probability of label 1. The adversaries of Ferry et al. see
-    predictions only; in all else it is `a2`.
+    predictions only; otherwise it is `a2`.
     """
 
     name = "a2-proba"
@@ -58,16 +58,16 @@ class A2Proba(LearnedAdversary):
 
 
 class PaperForest(LearnedAdversary):
-    """The defaults of the paper's attacks, whatever they see."""
+    """The defaults of the paper's attacks."""
 
-    family: str = Field("random-forest", description=f"classifier that is trained: {FAMILY_CHOICE}")
+    family: str = Field("random-forest", description=f"classifier to train: {FAMILY_CHOICE}")
     class_weight: Literal["balanced", "none"] = Field(
         "balanced",
         validate_default=True,
-        description="balanced: every group weighs the same in training; none: every person does",
+        description="balanced: every group has the same weight in training; none: every person has",
     )
     encoding: Encoding | Literal["auto"] = Field(
-        "one-hot", description="how categories become numbers; auto: as `a1` does"
+        "one-hot", description="encoding of categories; auto: as for `a1`"
     )
 
 
@@ -76,8 +76,8 @@ class A1Ferry(PaperForest, A1):
 
     By default it is the forest of the authors' script, but on one-hot columns: the script reads
     categories as integer codes (`encoding = "ordinal"`). The authors searched its parameters for
-    each data set (HyperOpt-Sklearn, 100 evaluations); `trials = 100` does the same. In all else it
-    is `a1`.
+    each data set (HyperOpt-Sklearn, 100 evaluations); `trials = 100` does the same. Otherwise it is
+    `a1`.
     """
 
     name = "a1-ferry"
@@ -86,7 +86,7 @@ class A1Ferry(PaperForest, A1):
 
 
 class A2Ferry(PaperForest, A2):
-    """The adversary of Ferry et al. that sees the model's predictions: `a1-ferry` with them."""
+    """The adversary of Ferry et al. that sees predictions: `a1-ferry` with predictions."""
 
     name = "a2-ferry"
     summary = "the paper's class-balanced forest on features, label and prediction"

@@ -9,8 +9,8 @@ from fpbench.builtin.adversaries._holding_out import HoldingOut, estimate_shares
 class Majority(HoldingOut):
     """Guesses the most frequent group of the attack set for everyone.
 
-    Its beliefs are the shares of the groups, for everyone the same. Every useful adversary must be
-    more accurate. Of the target people it uses only their number.
+    Its beliefs are the shares of the groups, the same for everyone. A useful adversary must be more
+    accurate. It uses only the number of target people.
     """
 
     name = "majority"

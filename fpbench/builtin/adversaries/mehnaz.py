@@ -1,7 +1,7 @@
-"""Attacks that ask a model about every group that a person may be of.
+"""Attacks that query a model with every possible group of a person.
 
-The model takes people's groups as an input, and was trained with the right ones: about a training
-person it is likelier right, and surer, if told the right group.
+The model takes people's groups as an input, and was trained with the true ones: for a training
+person it is more often right, and more confident, if given the true group.
 """
 
 from __future__ import annotations
@@ -26,48 +26,48 @@ _REFERENCE = (
 )
 _CASES = 3
 _EQUAL = 1e-9
-"""Confidences that differ by less are equal."""
+"""Confidences that differ by less count as equal."""
 
 
 class Cases(NamedTuple):
-    """What a model's answers about every group say of n people."""
+    """Cases of n people by a model's answers for every group."""
 
     case: NDArray[np.intp]
-    """(n,) 0 if the model is right about the label for one group only, 1 for several groups, 2 for
-    none: cases 1, 2 and 3 of the paper."""
+    """(n,) 0 if the model predicts the label right for exactly one group, 1 for several groups, 2
+    for none: cases 1, 2 and 3 of the paper."""
     values: NDArray[np.intp]
-    """(n,) the group that CSMIA names."""
+    """(n,) the group that CSMIA guesses."""
 
 
 def find_cases(answers: ModelAnswers, labels: Codes, shares: Floats) -> Cases:
-    """CSMIA: the group for which the model is right; of several, for which it is surest.
+    """CSMIA: the group with a right prediction; of several, the one with most confidence.
 
-    If it is wrong for all groups, the one for which it is least sure of the wrong label. Both are
-    the group that makes the person's own label most probable. Among equals the most frequent
-    group is named; the paper says nothing of them.
+    If the prediction is wrong for all groups, the one with least confidence in the wrong label.
+    Both are the group for which the person's own label is most probable. Ties go to the most
+    frequent group; the paper does not mention ties.
 
-    `answers`: (n, K) about every group. `labels`: (n,) people's labels. `shares`: (K,) how frequent
-    the groups are.
+    `answers`: (n, K) for every group. `labels`: (n,) people's labels. `shares`: (K,) shares of the
+    groups.
 
     Source: Mehnaz et al. (USENIX Security 2022), CSMIA.
     """
     right = answers.predictions == np.asarray(labels)[:, None]
     count = right.sum(axis=1)
     case = np.where(count == 1, 0, np.where(count > 1, 1, 2))
-    # Right groups first, whatever the scores: a model need not predict what is more probable.
+    # Right groups first, whatever the scores: a model may predict the less probable label.
     merit = find_confidence(answers, labels) + 2.0 * right
     best = merit >= merit.max(axis=1, keepdims=True) - _EQUAL
     return Cases(case, np.where(best, shares, -1.0).argmax(axis=1))
 
 
 def believe_cases(cases: Cases, truth: Codes, shares: Floats) -> Floats:
-    """(3, K, K) probability of each group, by case and by the group that is named.
+    """(3, K, K) probability of each group, by case and guessed group.
 
-    Shares among people whose groups are known, shrunk to those of everybody as if K more people
-    were there.
+    Shares among people whose groups are known, shrunk towards the overall shares by K
+    pseudo-counts.
 
-    `cases`: of m people whose groups are known. `truth`: (m,) their groups. `shares`: (K,) of the
-    groups.
+    `cases`: of m people whose groups are known. `truth`: (m,) their groups. `shares`: (K,) shares
+    of the groups.
     """
     groups = len(shares)
     cells = (cases.case * groups + cases.values) * groups + truth
@@ -77,22 +77,21 @@ def believe_cases(cases: Cases, truth: Codes, shares: Floats) -> Floats:
 
 
 class CSMIA(HoldingOut):
-    """Asks the model about every group, and names that which explains the label best.
+    """Queries the model with every group, and guesses the group that explains the label best.
 
     The confidence score-based model inversion attack: the group for which the model predicts the
-    person's label; of several the one for which it is surest, and of none the one for which it is
-    least sure. A model without probabilities is asked for labels. The attack needs nobody's group;
-    those of the attack set make its beliefs: how often it is right about others, by what the
-    answers were.
+    person's label; if several, the one with most confidence; if none, the one with least. A model
+    without probabilities is queried for labels. The attack needs nobody's group; its beliefs come
+    from the attack set: how often it is right there, by case of the answers.
     """
 
     name = "csmia"
-    summary = "asks the model about every group, and names the one that explains the label best"
+    summary = "queries the model with every group; guesses the one that explains the label best"
     reference = f"{_REFERENCE}: CSMIA"
     sees = frozenset({"labels", "query"})
 
     def guess(self, view: View, rng: np.random.Generator) -> Guess:
-        """Ask about the target and the attack set.
+        """Query the target and the attack set.
 
         Raises DataError if the attack set has fewer than two people.
         """
@@ -113,22 +112,22 @@ class CSMIA(HoldingOut):
 
 
 class LOMIA(LearnedAdversary):
-    """Asks the model about every group, and learns from those whom the answers give away.
+    """Queries the model with every group, and learns from people whom the answers give away.
 
-    The label-only model inversion attack: of people for whom the model predicts their label if
-    told one group and no other, that group is taken for theirs. A classifier learns from them what
-    groups go with which features and labels, and guesses everybody else. It needs nobody's group;
-    those of the attack set say how much to believe the answers, and calibrate. The classifier is
-    that of `a1`; the paper lets an ensemble of trees of a cloud service learn.
+    The label-only model inversion attack: if the model predicts a person's label for one group
+    only, the attack assumes that group. A classifier learns from these people how groups depend on
+    features and labels, and guesses everybody else. It needs nobody's group; the attack set
+    calibrates its beliefs. The classifier is that of `a1`; the paper uses a cloud service's
+    ensemble of trees.
     """
 
     name = "lomia"
-    summary = "asks the model about every group, and learns from those whom its labels give away"
+    summary = "queries the model with every group; learns from people whom its labels give away"
     reference = f"{_REFERENCE}: LOMIA"
     sees = frozenset({"features", "labels", "query"})
 
     def guess(self, view: View, rng: np.random.Generator) -> Guess:
-        """Learn from target people whom one answer gives away.
+        """Learn from target people with exactly one right answer.
 
         Raises DataError if the attack set has fewer than two people.
         """
@@ -169,11 +168,11 @@ class LOMIA(LearnedAdversary):
 
 
 class A2Query(LearnedAdversary):
-    """Guesses the group from features, label, prediction, and what the model answers of each group.
+    """Guesses the group from features, label, prediction, and the model's answers for each group.
 
-    It learns from the attack set how answers go with groups: which answer is the prediction, how
-    probable each group makes the label, and the answers themselves. CSMIA and LOMIA are rules for
-    the same answers; in all else it is `a2`.
+    It learns from the attack set how groups depend on answers: which answer is the prediction, the
+    probability of the label given each group, and the answers themselves. CSMIA and LOMIA are rules
+    for the same answers; otherwise it is `a2`.
     """
 
     name = "a2-query"

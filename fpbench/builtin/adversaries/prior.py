@@ -9,9 +9,9 @@ from fpbench.builtin.adversaries._holding_out import HoldingOut, estimate_shares
 class Prior(HoldingOut):
     """Draws everyone's group from the shares of the groups in the attack set.
 
-    Its beliefs are those shares, for everyone the same. Its guess has the right shares and knows
-    nothing else, so whatever a corrector gains comes from the claim alone. Of the target people it
-    uses only their number.
+    Its beliefs are those shares, the same for everyone. Its guess has the right shares and no other
+    information, so any gain of a corrector comes from the claim alone. It uses only the number of
+    target people.
     """
 
     name = "prior"

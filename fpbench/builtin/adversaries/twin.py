@@ -6,13 +6,12 @@ from fpbench.builtin.adversaries._learned_adversary import LearnedAdversary
 
 
 class Twin(LearnedAdversary):
-    """Guesses the group from features, label, and what a fair model and its unfair twin answer.
+    """Guesses the group from features, label, and answers of a fair model and its unfair twin.
 
-    The twin is the same learner without its fairness, trained on the same people: the model that
-    was there before the fair one, say. Where both differ, fairness has moved the answer, and it
-    moves groups in different directions. Tian et al. compare both models to find out who trained
-    them; here the classifier of `a2-proba` sees the twin's answers, too, and the difference of the
-    scores.
+    The twin is the same learner without its fairness, trained on the same people, such as an
+    earlier model. Where both differ, fairness has moved the answer, in different directions for
+    different groups. Tian et al. compare both models to infer membership; here the classifier of
+    `a2-proba` also sees the twin's answers and the difference of the scores.
     """
 
     name = "twin"

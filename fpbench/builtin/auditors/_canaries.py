@@ -1,7 +1,7 @@
-"""Canaries: people made up so that a model shows whether they are in its training data.
+"""Canaries: synthetic people who make membership in a model's training data visible.
 
 Everybody else has label 0 and the same features, in one corner of the domain. Canaries have label 1
-and lie in other corners: each alone in its cell, and mislabelled.
+and are in other corners: each alone in its cell, and mislabelled.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 Relation = Literal["attribute", "add-remove", "replace-one"]
 Place = Literal["near", "far"]
 PROBES = 5
-"""Corners where nobody is, and models are asked."""
+"""Number of empty corners at which models are queried."""
 
 
 @dataclass(frozen=True, eq=False)
 class CanaryPool:
-    """People, some of them made up, of whom training data are chosen."""
+    """People, some of them synthetic, from whom training data are chosen."""
 
     people: Sample
     """n people: features, labels, groups."""
@@ -33,13 +33,12 @@ class CanaryPool:
     """(n,) who is always in the training data."""
     present: NDArray[np.intp]
     absent: NDArray[np.intp]
-    """(m,) rows that are in the training data if a canary is, and if it is not; an absent of -1 is
-    nobody."""
+    """(m,) rows in the training data if a canary is in, and if it is out; -1 for nobody."""
     probes: NDArray[np.intp]
     """Rows that are in no training data."""
 
     def choose(self, included: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """(B, n) training data of models that have canaries (B, m) or not."""
+        """(B, n) training data of models, given which canaries (B, m) each has."""
         members = np.tile(self.common, (len(included), 1))
         for canary, (row, other) in enumerate(zip(self.present, self.absent, strict=True)):
             members[:, row] |= included[:, canary]
@@ -51,7 +50,7 @@ class CanaryPool:
 def keep_few(sample: Sample, number: int) -> Sample:
     """The same people with some of their features: the first numbers, then the first categoricals.
 
-    A guarantee holds whatever the features are, and a worst case may choose them.
+    A guarantee holds for any features, so a worst case may choose them.
     """
     import pandas as pd
 
@@ -74,30 +73,29 @@ def make_canaries(
     place: Place,
     worst: bool,
 ) -> CanaryPool:
-    """Made-up people like these: many in one corner of the domain, and canaries in others.
+    """Synthetic people of this domain: many in one corner, and canaries in others.
 
-    Under `add-remove` a canary is there or not; under `replace-one` somebody with another person's
-    features and label 0 is there instead; under `attribute` the canary alone is in group 1, or
-    nobody is.
+    Under `add-remove` a canary is present or absent; under `replace-one` it replaces somebody with
+    another person's features and label 0; under `attribute` group 1 has the canary only, or nobody.
 
     Parameters
     ----------
     sample
-        People with features, labels and groups, of whom the domain and groups are taken.
+        People with features, labels and groups; the pool has their domain and groups.
     people
-        How many there are beside canaries, at most as many as in the sample.
+        Number of people without canaries, not above the size of the sample.
     canaries
-        m.
+        Number m of canaries.
     relation
-        Of the guarantee: which data sets are neighbours.
+        The neighbouring relation of the guarantee.
     rng
         Chooses people and corners.
     place
-        Where the first canary is: it differs from everybody else in the last feature (`near`), or
-        in all of them (`far`). The others are in any corner.
+        Position of the first canary: it differs from everybody else in the last feature (`near`)
+        or in all features (`far`). The others are in any corner.
     worst
-        Whether everybody else is in one corner and has label 0. A learner without a guarantee may
-        refuse that: otherwise they are people of the sample.
+        Whether everybody else is in one corner and has label 0; otherwise they are people of the
+        sample, as a learner without a guarantee may refuse the former.
     """
     import pandas as pd
 
@@ -136,8 +134,8 @@ def _make_corners(
     """Features of canaries, and of everybody else, (1, columns).
 
     Everybody else has every number at its lower bound and the most frequent categories. The first
-    canary has numbers at their upper bounds and the rarest categories, in all features or, `near`,
-    in the last of the numbers and of the categories; the others have any.
+    canary has numbers at their upper bounds and the rarest categories, in all features or, if
+    `near`, in the last number and the last category; the others are random.
     """
     import pandas as pd
 
@@ -167,7 +165,7 @@ def _make_corners(
 
 
 def find_public(model: Any, row: int, members: NDArray[np.bool_]) -> bool:
-    """Whether a model says that a person of the pool is public, whom no guarantee is about."""
+    """Whether a model marks a person of the pool as public, outside its guarantee."""
     public = getattr(model, "public_rows", None)
     if public is None or row < 0 or not members[row]:
         return False

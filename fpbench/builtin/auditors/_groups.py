@@ -1,4 +1,4 @@
-"""Rates of groups, their gaps and ratios, and groups' names within names of measures."""
+"""Rates of groups, their gaps and ratios, and groups' names in names of measures."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ GAPS = (
     Measure("separation_gap", "separation", "less", "",
             "greatest difference of the groups' true or false positive rates"),
     Measure("sufficiency_gap", "sufficiency", "less", "",
-            "greatest difference of the groups' shares of right labels among those "
-            "predicted alike"),
+            "greatest difference of the groups' positive predictive values or false "
+            "omission rates"),
 )  # fmt: skip
 """The greatest differences between groups, as auditors declare them."""
 _COMPARISONS = {"<=": " to ", ">=": " from ", "<": " below ", ">": " above "}
@@ -85,12 +85,12 @@ def _measure_rates(counts: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
 
 
 def _measure_gap(rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The greatest difference of the rates (..., K) that there are."""
+    """The greatest difference of the defined rates (..., K)."""
     return np.asarray(np.fmax.reduce(rates, axis=-1) - np.fmin.reduce(rates, axis=-1))
 
 
 def _measure_ratio(rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The least divided by the greatest of the rates (..., K) that there are."""
+    """The least divided by the greatest of the defined rates (..., K)."""
     least, greatest = np.fmin.reduce(rates, axis=-1), np.fmax.reduce(rates, axis=-1)
     alike = np.where(np.isnan(greatest), np.nan, 1.0)
     return np.divide(least, greatest, out=alike, where=greatest > 0)

@@ -1,10 +1,10 @@
 """Intervals for the fairness of the population, computed from released counts only.
 
 A plausible true count is a noisy count with noise added again; for given counts, a plausible rate
-of the population is a draw of Jeffreys' beta distribution. Both together give draws of the rates
-that are plausible after a release: generalised pivotal quantities (Weerahandi, 1993). A beta draw
-is never 0, but a rate may be: where it is plausible that nobody of a group is accepted, the lower
-end is 0.
+of the population is a draw of Jeffreys' beta distribution. Both together give plausible draws
+of the rates after a release: generalised pivotal quantities (Weerahandi, 1993). A beta draw is
+never 0, but a rate may be: if it is plausible that nobody of a group is accepted, the lower end is
+0.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Draws:
     """B draws of the rates that are plausible given each of r releases."""
 
     rates: Numbers
-    """(B, r, S, K) of the population, none of them 0."""
+    """(B, r, S, K) rates of the population, none of them 0."""
     nobody: NDArray[np.bool_]
     """(B, r, S, K) whether the number of accepted people, rounded, is 0."""
 
@@ -48,8 +48,8 @@ def estimate_interval(drawn: Draws, confidence: float) -> tuple[Numbers, Numbers
     The fairness ratio is the minimum over all ordered pairs of groups and all strata. Its lower end
     is the minimum of the pairs' lower ends: it exceeds the truth only if the lower end of the truly
     least pair does. The upper end is the minimum of the pairs' upper ends, each at a level divided
-    by the number of pairs that may be the least one (Bonferroni, after the selection of
-    Chernozhukov, Lee & Rosen, 2013): the estimate of a minimum is biased downwards where several
+    by the number of pairs that may have the minimum (Bonferroni, after the selection of
+    Chernozhukov, Lee & Rosen, 2013): the estimate of a minimum is biased downwards if several
     pairs are about equal.
 
     If nobody of a group is accepted in at least (1 - confidence) / 2 of the draws, a rate of 0 is
@@ -81,13 +81,13 @@ def estimate_interval(drawn: Draws, confidence: float) -> tuple[Numbers, Numbers
 
 
 _RANK = 5
-"""Least number of draws beyond a quantile for it to be taken from the draws."""
+"""Least number of draws beyond a quantile that is interpolated, not extrapolated."""
 
 
 def _find_quantiles(ordered: Numbers, level: float | Numbers) -> Numbers:
     """Quantiles (P, r) of draws (P, r, B), sorted along the last axis, at one level or (r,) levels.
 
-    The j-th of B draws is the quantile j / (B + 1). Where too few draws lie beyond a quantile, the
+    The j-th of B draws is the quantile j / (B + 1). If too few draws are beyond a quantile, the
     nearest reliable one is extrapolated as in a normal distribution.
     """
     releases, last = ordered.shape[1], ordered.shape[2] - 1

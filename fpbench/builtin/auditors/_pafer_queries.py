@@ -1,4 +1,4 @@
-"""What PAFER asks a curator in either mode, and the rates that follow from the answers."""
+"""PAFER's queries to a curator in either mode, and the rates from the answers."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def make_query(
 ) -> Query:
     """The request whose cells are every part in every stratum.
 
-    `parts`: (n,) codes in 0..n_parts-1, without part 0 if `but_first`. `strata`: (n,) codes in
+    `parts`: (n,) codes in 0..n_parts-1; `but_first` leaves out part 0. `strata`: (n,) codes in
     0..n_strata-1, or -1 for people who are left out; None: all are 0.
     """
     width = n_parts - but_first
-    # For ten million people: one byte each where that suffices, and few passes.
+    # For ten million people: one byte per person if sufficient, and few passes.
     small = np.dtype(np.int8 if n_strata * n_parts <= np.iinfo(np.int8).max else np.int64)
     cells: Codes = parts.astype(small, copy=False)
     if but_first:
@@ -76,17 +76,17 @@ def make_query(
 
 @dataclass(frozen=True)
 class Question:
-    """The curator, the people's outcomes, and the labels that a metric looks at."""
+    """The curator, the people's outcomes, and the labels that a metric uses."""
 
     curator: HistogramSource
     outcomes: Codes
     """(n,) 0: rejected; 1..m: the rule that accepts, or 1 if rules are not distinguished."""
     n_outcomes: int
-    """m + 1."""
+    """Number of outcomes, m + 1."""
     strata: Codes | None
     """(n,) index of each person's label in `labels`, or -1; None if labels do not matter."""
     labels: tuple[int | None, ...]
-    """The S labels that the metric looks at."""
+    """The S labels that the metric uses."""
     rules: Rules | None
     """The rules, if they are distinguished."""
 
@@ -114,13 +114,13 @@ class AuditCounts:
     epsilons: tuple[float, ...]
     """Epsilon of each histogram of an audit."""
     queries: int
-    """Histograms that an audit asks for."""
+    """Number of histograms of an audit."""
     width: int
-    """Noisy counts of an audit."""
+    """Number of noisy counts of an audit."""
     invalid_ratio: float
     """Share of the noisy counts that are negative or larger than their total."""
     draw_plausible: Callable[[slice, int, np.random.Generator], Draws]
-    """Draws of rates that are plausible given some of the releases."""
+    """Draws of plausible rates given some of the releases."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -152,7 +152,7 @@ def ask_partition(
 
 
 def halve_epsilon(epsilon: float) -> float:
-    """Epsilon of each of the two histograms of mode reference; InputError if it is too little."""
+    """Epsilon of each of the two histograms of mode reference; InputError if too small."""
     check_epsilon(epsilon / 2, "epsilon / 2, of each of two histograms,")
     return epsilon / 2
 
@@ -177,7 +177,7 @@ def ask_reference(
         spent = f"epsilon {r * half:g} was spent on the groups' sizes"
         raise BudgetError(f"{error} on this, after {spent}") from error
     sizes = _repair(policy, overall, n, n)
-    # In the paper a count above the size of a rule is valid, if not above n (its footnote 8).
+    # In the paper a count above the size of a rule is valid up to n (footnote 8).
     cells = _repair(policy, answers, people, within) if people.size else answers
     noise = _SimulatedNoise(question, mechanism)
 
@@ -213,7 +213,7 @@ _ROUNDING = 1 + 1e-9
 def _require_budget(curator: HistogramSource, epsilon: float, mechanism: Mechanism, r: int) -> None:
     """Refuse an audit whose second histogram the budget does not allow, before anything is spent.
 
-    Raises BudgetError if less is left than two histograms for each of r audits cost.
+    Raises BudgetError if two histograms for each of r audits cost more than the remaining budget.
     """
     remaining = getattr(curator, "remaining", None)
     if remaining is None:
@@ -247,9 +247,9 @@ class _SimulatedNoise:
     ) -> Numbers:
         """The answers (r, S, M, K) with fresh noise added B times: (B, r, S, M, K).
 
-        If noise is symmetric and independent of the count, the true counts are as far from the
-        answers as these draws. The exponential mechanism's noise depends on the count; at the
-        answer it has at least the same bounds.
+        If noise is symmetric and independent of the count, the true counts are distributed around
+        the answers like these draws. The exponential mechanism's noise depends on the count; at
+        the answer it at least has the same bounds.
         """
         if not answers.size:
             return np.zeros((b, *answers.shape))
@@ -262,11 +262,11 @@ class _SimulatedNoise:
 
 
 def compute_ratios(accepted: Numbers, members: Numbers) -> Numbers:
-    """(...) the least group rate divided by the greatest, the smallest of all strata.
+    """(...) the least group rate divided by the greatest, minimum over strata.
 
     A rate without members is 0; if all rates are 0, the ratio is 1.
 
-    `accepted`, `members`: (..., S, K) numbers of people, not negative.
+    `accepted`, `members`: (..., S, K) non-negative numbers of people.
     """
     # Groups come first: minima over a short last axis are slow.
     some, all_ = np.moveaxis(accepted, -1, 0), np.moveaxis(members, -1, 0)

@@ -1,4 +1,4 @@
-"""Epsilon from below: what training with and without canaries proves about a learner's claim."""
+"""Lower bounds on a learner's epsilon, from training with and without canaries."""
 
 from __future__ import annotations
 
@@ -33,43 +33,43 @@ from fpbench.builtin.auditors._canaries import (
 )
 
 _AT_ONCE = 250
-"""Models in memory at a time."""
+"""Greatest number of models in memory at a time."""
 _DESCRIBED = 7
-"""Numbers that are compared of a model."""
+"""Number of statistics of a model that are compared."""
 _LEAST_DRAWS = 40
 
 
 class EpsilonLowerBound(Auditor):
-    """A lower bound on the epsilon of a learner, to be held against what its models guarantee.
+    """A lower bound on the epsilon of a learner, to compare with its models' guarantee.
 
     NOT PRIVATE: it trains on data whose privacy nothing protects (`audit_private` is 0).
 
-    Data are the worst case: `people` who are all alike, in one corner of the declared domain and of
-    label 0, and canaries of label 1 in other corners; of many runs next to it, which shows a split
-    that looks at data, or far away. Data sets are neighbours as the guarantee
-    says: the canary is there or not, replaces somebody, or is in another group.
+    The data are a worst case: `people` identical people of label 0 in one corner of the declared
+    domain, and canaries of label 1 in other corners; with `many-runs` near to the others (which
+    exposes a split chosen by data) or far away. The guarantee says which data sets are neighbours:
+    the canary is absent, replaces somebody, or is in another group.
 
     `many-runs` trains `runs` models with one canary and as many without it. Half of them choose an
-    event, of the canary's score, of scores of others, and of how many of them are equal (which
-    shows where a tree splits), and the other half count it. The bound is ln((p - delta) / q), p and
-    q at the far ends of Clopper-Pearson intervals (Jagielski et al., 2020). `epsilon_most_provable`
-    is the greatest bound that as many runs can give: a greater epsilon needs more. With
-    `features = 1` people have one feature only, which is a worst case, too.
+    event (of the canary's score, others' scores, and the number of equal ones, which shows where a
+    tree splits), and the other half estimate its probability. The bound is ln((p - delta) / q),
+    with p and q at conservative ends of Clopper-Pearson intervals (Jagielski et al., 2020).
+    `epsilon_most_provable` is the greatest bound possible with this number of runs. With `features
+    = 1` people have one feature only, which is also a worst case.
 
-    `one-run` trains one model; each of `canaries` is in its data by a fair coin. By the model's
-    scores it guesses of a share `guesses` of them who was in and who was not, and the bound follows
-    from how many guesses are right (Steinke et al., 2023). A model that draws public people from
-    its data, whom it does not protect, is trained with every canary, of label 1 or 0; that is two
-    steps between neighbours, and the bound is half as large.
+    `one-run` trains one model; each of `canaries` canaries is in its data by a fair coin flip. From
+    the model's scores it guesses membership of a share `guesses` of them, and the bound follows
+    from the number of right guesses (Steinke et al., 2023). A model that draws public people, whom
+    it does not protect, from its data is trained with every canary, of label 1 or 0; these data
+    sets are two neighbour steps apart, so the bound is halved.
 
-    `epsilon_bound` is true with probability `confidence` at least, whatever the learner does, and
-    stands beside `model_epsilon`, the claim. `epsilon_claim_holds` is 0 where the bound is above
-    the claim: a violation, or, in (1 - confidence) of audits at most, bad luck. A bound below the
-    claim proves nothing of the claim. Without a guarantee there is a bound and no claim.
+    `epsilon_bound` is true with probability at least `confidence`, for any learner; compare it with
+    `model_epsilon`, the claim. `epsilon_claim_holds` is 0 if the bound is above the claim: a
+    violation, or a false alarm, with probability at most 1 - confidence. A bound below the claim
+    does not confirm the claim. Without a guarantee there is a bound and no claim.
     """
 
     name = "epsilon-lower-bound"
-    summary = "epsilon proven from below by canaries, in one run or many, beside what is claimed"
+    summary = "lower bound on epsilon by canaries, in one run or many, beside the claim"
     reference = (
         "Steinke, Nasr, Jagielski. Privacy Auditing with One (1) Training Run. NeurIPS 2023; "
         "Jagielski, Ullman, Oprea. Auditing Differentially Private Machine Learning. NeurIPS 2020"
@@ -81,30 +81,30 @@ class EpsilonLowerBound(Auditor):
             "lower bound on epsilon, proven by training with and without canaries",
             figure=MeasureFigure(
                 "epsilon", "Epsilon from below",
-                "What canaries prove about epsilon (bound), beside what the model guarantees "
+                "Lower bound on epsilon proven by canaries, and the model's guarantee "
                 "(dashed). Bands are 95 % intervals.",
                 "epsilon", (("epsilon_bound", "proven"), ("model_epsilon", "claimed")),
             ),
         ),
         Measure(
             "epsilon_claim_holds", "eps holds", "greater", "yes or no",
-            "whether the proven bound is at most the epsilon that the model guarantees", "always",
+            "whether the proven bound does not exceed the model's guaranteed epsilon", "always",
             if_no="A bound above the claim: the guarantee is wrong, or the audit was unlucky, as "
             "one in twenty may be at 95 %.",
         ),
         *Measure.table("asked", """
-        epsilon_most_provable | neither | greatest bound that as many runs can give
+        epsilon_most_provable | neither | greatest bound possible with this number of runs
         epsilon_confidence | neither share | probability with which the bound is true
         epsilon_neighbours | neither | which data sets are neighbours
         epsilon_mode | neither | one training run, or many
-        epsilon_runs | neither | models that were trained
-        epsilon_guesses | neither | canaries that were guessed in one run
-        epsilon_guesses_right | neither | guesses that were right
+        epsilon_runs | neither | number of trained models
+        epsilon_guesses | neither | guessed canaries in one run
+        epsilon_guesses_right | neither | right guesses
         """),
         Measure(
             "audit_private", "", "greater", "yes or no",
-            "whether what the audit says is private itself", "asked",
-            if_no="What the audit says of the model is not a private output: do not release it.",
+            "whether the audit's result is itself private", "asked",
+            if_no="The audit's result is not private: do not release it.",
         ),
     )  # fmt: skip
 
@@ -115,28 +115,28 @@ class EpsilonLowerBound(Auditor):
         500,
         ge=_LEAST_DRAWS,
         le=1_000_000,
-        description="of `many-runs`: models of each of two data sets",
+        description="`many-runs`: models for each of the two data sets",
     )
-    canaries: int = Field(200, ge=10, le=100_000, description="of `one-run`: canaries")
+    canaries: int = Field(200, ge=10, le=100_000, description="`one-run`: number of canaries")
     guesses: float = Field(
-        0.25, gt=0, le=1, description="of `one-run`: share of canaries that are guessed; of the "
-        "others it abstains"
+        0.25, gt=0, le=1, description="`one-run`: share of canaries that are guessed; it abstains "
+        "on the others"
     )  # fmt: skip
     place: Place = Field(
-        "near", description="of the canary: it differs from everybody else in the last features, "
-        "or in all (`far`)"
+        "near", description="the canary differs from everybody else in the last features, or "
+        "in all (`far`)"
     )  # fmt: skip
     people: int = Field(
         200,
         ge=10,
         le=1_000_000,
-        description="people beside the canaries, at most as many as there are training people",
+        description="people besides the canaries, not above the number of training people",
     )
     features: int | None = Field(
         None,
         ge=1,
-        description="how many features are kept, numbers first; all by default. Where noise grows "
-        "with the number of features, one shows a canary best",
+        description="number of features kept, numbers first; all by default. If noise grows with "
+        "the number of features, one exposes a canary best",
     )
     confidence: float = Field(
         0.95, ge=0.5, lt=1, description="probability with which the bound is true"
@@ -144,7 +144,7 @@ class EpsilonLowerBound(Auditor):
 
     @classmethod
     def examples(cls, directory: Path) -> list[dict[str, Any]]:
-        """As few models as either mode may have."""
+        """Both modes, with as few models as possible."""
         return [
             {"runs": _LEAST_DRAWS, "people": 40},
             {"mode": "one-run", "canaries": 20, "people": 40},
@@ -155,14 +155,14 @@ class EpsilonLowerBound(Auditor):
         unused = ("canaries", "guesses") if self.mode == "many-runs" else ("runs", "place")
         for name in unused:
             if getattr(self, name) != type(self).model_fields[name].default:
-                raise ValueError(f"{name} means nothing with mode = {self.mode!r}")
+                raise ValueError(f"{name} has no effect with mode = {self.mode!r}")
         return self
 
     def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues:
-        """The bound and whether the claim holds, in one row.
+        """The bound, and whether the claim holds, for one row.
 
-        Raises InputError if the learner cannot be trained on other people; or in one run on a
-        guarantee of people's groups, for which scores have no direction.
+        Raises InputError if the learner cannot be trained on other people; or with `one-run` and a
+        guarantee for people's groups, for which scores have no direction.
         """
         if subject.learner is None:
             raise InputError(f"auditor {self.name!r}: needs to train the learner on other people")
@@ -188,7 +188,7 @@ class EpsilonLowerBound(Auditor):
     ) -> dict[str, Any]:
         pool = trial.make_pool(self.people, 1, relation)
         scored = np.concatenate([pool.present, pool.present, [0], pool.probes])
-        # Of a model that predicts with groups, the canary in both.
+        # If the model predicts with groups: the canary in both groups.
         groups = np.zeros(len(scored), np.int8)
         groups[0] = relation == "attribute"
         outputs = []
@@ -220,10 +220,10 @@ class EpsilonLowerBound(Auditor):
     ) -> dict[str, Any]:
         if relation == "attribute":
             raise InputError(
-                f"auditor {self.name!r}: in one run nobody can tell which group raises a score; "
+                f"auditor {self.name!r}: one run cannot tell which group raises a score; "
                 'use mode = "many-runs" for guarantees by neighbours = "attribute"'
             )
-        # Whoever is public must not depend on who is there.
+        # The public people must not depend on who is in the data.
         replaced = relation == "add-remove" and getattr(model, "public_rows", None) is not None
         steps = 2 if replaced else 1
         pool = trial.make_pool(self.people, self.canaries, "replace-one" if replaced else relation)
@@ -250,13 +250,13 @@ class EpsilonLowerBound(Auditor):
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """Trains models, and asks them."""
+    """Trains models, and queries them."""
 
     learner: Learner
     people: Sample
     place: Place
     worst: bool
-    """Whether everybody but canaries is alike; a learner without a guarantee may refuse that."""
+    """Whether all people but canaries are identical; learners without guarantee may refuse."""
     rng: np.random.Generator
 
     def make_pool(self, people: int, canaries: int, relation: Relation) -> CanaryPool:
@@ -272,7 +272,7 @@ class _Trial:
         scored: NDArray[np.intp],
         groups: NDArray[np.int8],
     ) -> Iterator[tuple[Classifier, NDArray[np.bool_], NDArray[np.float64]]]:
-        """Models that have canaries (B, m) or not, their data, and their scores of people."""
+        """Models, each with its canaries (B, m), their data, and their scores of people."""
         people = pool.people.take(scored).having(sensitive=groups)
         for first in range(0, len(included), _AT_ONCE):
             members = pool.choose(included[first : first + _AT_ONCE])
@@ -284,7 +284,7 @@ class _Trial:
 
 
 def _describe(answers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What is compared of a model: the canary's score, others', and which of them are equal."""
+    """Statistics of a model: the canary's score, others' scores, and which are equal."""
     canary, others = answers[0], answers[2:]
     return np.array(
         [canary, canary - answers[1], canary - others.mean(), *others[:2],

@@ -13,20 +13,20 @@ from fpbench.builtin.auditors._groups import GAPS, count_by_group, make_suffixes
 
 
 class GroupFairness(Auditor):
-    """Independence, separation and sufficiency, with the sensitive attribute in the open.
+    """Independence, separation and sufficiency, from visible groups.
 
-    Of every group: `selection_rate` (predicted 1), `true_positive_rate` and `false_positive_rate`
-    (predicted 1, of label 1 and of label 0), `positive_predictive_value` and `false_omission_rate`
-    (label 1, of those predicted 1 and of those predicted 0), `negative_predictive_value` (1 less
-    the last); a measure is called by the rate and the group, `selection_rate_female`. Of every rate
-    the `gap`, the greatest difference of two groups, and the `ratio`, the least rate divided by the
-    greatest. The three notions are the worst of their rates: `independence_gap` of the selection
-    rates, `separation_gap` of the true and false positive rates, `sufficiency_gap` of the positive
-    predictive values and false omission rates (in both of which the event is label 1), and the
-    `ratio` of each.
+    For every group: `selection_rate` (predicted 1), `true_positive_rate` and `false_positive_rate`
+    (predicted 1, given label 1 or label 0), `positive_predictive_value` and `false_omission_rate`
+    (label 1, given prediction 1 or 0), `negative_predictive_value` (1 minus the last); a measure is
+    named after the rate and the group, `selection_rate_female`. For every rate the `gap`, the
+    greatest difference of two groups, and the `ratio`, the least rate divided by the greatest. The
+    three notions are the worst of their rates: `independence_gap` of the selection rates,
+    `separation_gap` of the true and false positive rates, `sufficiency_gap` of the positive
+    predictive values and false omission rates (the event of both is label 1), and the `ratio` of
+    each.
 
     A group without members in a slice has no rate there and is not compared. If all rates are 0,
-    their ratio is 1. Where no group has a rate, gap and ratio are undefined.
+    their ratio is 1. If no group has a rate, gap and ratio are undefined.
 
     `independence_gap` and `independence_ratio` are fairlearn's `demographic_parity_difference` and
     `demographic_parity_ratio`, those of separation its `equalized_odds_difference` and
@@ -36,10 +36,10 @@ class GroupFairness(Auditor):
     -----
     Intervals are percentile bootstrap intervals (Efron, 1979) of people drawn with replacement
     regardless of group: they are about the population that the people were sampled from, whose
-    shares of groups are not known either. A resample is a multinomial draw of the counts by label,
+    shares of groups are unknown too. A resample is a multinomial draw of the counts by label,
     prediction and group, which is equivalent and whose cost does not depend on the number of
-    people. Gaps are never negative, so even of equal groups the lower end lies above 0. A resample
-    in which a rate or gap is undefined is left out for that measure.
+    people. Gaps are never negative, so the lower end is above 0 even for equal groups. A resample
+    with an undefined rate or gap is left out for that measure.
     """
 
     name = "group-fairness"
@@ -53,18 +53,18 @@ class GroupFairness(Auditor):
         *_ratio_interval_* | neither | an end of the bootstrap interval of a ratio
         *_interval_* | neither share | an end of the bootstrap interval of a rate
         *_gap | less | greatest difference of a rate between groups
-        *_ratio | greater ratio | least rate of a group over the greatest
-        people_* | neither people | people of a group
+        *_ratio | greater ratio | least rate of a group divided by the greatest
+        people_* | neither people | number of people of a group
         *_rate_* | neither share | a rate in one group
-        *_predictive_value_* | neither share | people of a group predicted alike who have that label
+        *_predictive_value_* | neither share | share of the label, given the prediction, in a group
         """),
     )  # fmt: skip
 
-    part: Literal["test", "train"] = Field("test", description="the people that are measured")
+    part: Literal["test", "train"] = Field("test", description="the measured people")
     resamples: int = Field(
         2_000, ge=0, le=1_000_000, description="bootstrap resamples; 0 gives no intervals"
     )
-    confidence: float = Field(0.95, gt=0, lt=1, description="of the intervals")
+    confidence: float = Field(0.95, gt=0, lt=1, description="confidence level of the intervals")
 
     def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues:
         """Rates, gaps and ratios, with bootstrap intervals."""

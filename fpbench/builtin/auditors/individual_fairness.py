@@ -31,26 +31,26 @@ def _to_tuple(names: Any) -> Any:
 
 
 class IndividualFairness(Auditor):
-    """How often similar people get the same label, and how often that is certain.
+    """How often similar people get the same label, and for how many that is certified.
 
-    People are similar if they have the same categories and none of their numbers, scaled to [0, 1],
-    differ by more than tau. Numbers are scaled by the bounds that the data set declares (its
+    People are similar if they have the same categories and their numbers, scaled to [0, 1], differ
+    by at most tau. Numbers are scaled by the bounds that the data set declares (its
     `domain`), else by the range of the training people; `scaled_by_range` names the latter.
 
     `pair_consistency`: share of people who get the same label as everybody similar. `isolated`:
-    share of people to whom nobody is similar, who count as consistent;
-    `pair_consistency_of_others`: pair consistency of the rest. `certified_consistency`: share of
-    people for whom every possible input within tau gets their label; never greater than
-    `pair_consistency`. It needs a model whose rules come from a tree; for others it is undefined,
-    and `certified_note` says why. `accuracy_of_certified`: accuracy of these people. With `free`
-    these five are measured again, called `..._free`: people who differ in nothing but
-    these features are similar, and they may have any value.
+    share of people without similar people, who count as consistent; `pair_consistency_of_others`:
+    pair consistency of the rest. `certified_consistency`: share of people for whom every possible
+    input within tau gets their label; never above `pair_consistency`. It needs a model whose rules
+    come from a tree; otherwise it is undefined, and `certified_note` says why.
+    `accuracy_of_certified`: accuracy for these people. With `free` these five are measured again,
+    as `..._free`: the free features may have any value, so people who differ only in them are
+    similar.
 
-    The sensitive attribute is no feature and plays no part in who is similar, so that it is always
-    free: a learner that needs it to predict shows that in its pairs, and has no rules.
+    The sensitive attribute is not a feature and does not affect similarity, so it is always free: a
+    learner that needs it to predict shows that in its pairs, and has no rules.
 
-    `independence_gap`, `separation_gap` and `sufficiency_gap` are those of `group-fairness`. All is
-    exact, and about these people: none of it is an estimate.
+    `independence_gap`, `separation_gap` and `sufficiency_gap` are those of `group-fairness`. All
+    measures are exact for these people, not estimates.
 
     See docs/individual-fairness.md.
     """
@@ -67,24 +67,24 @@ class IndividualFairness(Auditor):
         GAPS[0],
         Measure(
             "pair_consistency", "pairs", "greater", "share",
-            "people all of whose similar people have their label",
+            "people whose similar people all have their label",
             figure=MeasureFigure(
                 "consistency", "Consistency of private models",
-                "Share of people all of whose similar people have their label, and (dashed) of "
-                "those for whom every similar input must have it. Bands are 95 % intervals.",
+                "Share of people whose similar people all have their label, and (dashed) of "
+                "those for whom every similar input has it. Bands are 95 % intervals.",
                 "consistency",
                 (("pair_consistency", "pairs"), ("certified_consistency", "certified")),
                 against="privacy",
             ),
         ),
         *Measure.table("always", """
-        certified_consistency, certified | greater share | people for whom every similar input must
-            have their label
-        isolated | neither share | people to whom nobody else is similar
+        certified_consistency, certified | greater share | people for whom every similar input
+            provably gets their label
+        isolated | neither share | people without similar people
         """),
         *GAPS[1:],
         *Measure.table("asked", """
-        pair_consistency_of_others | greater share | the same of those who have similar people
+        pair_consistency_of_others | greater share | pair consistency of people with similar people
         accuracy_of_certified | greater share | certified people whose label the model predicts
         *_consistency*_free | greater share | the same with the free features left out of similarity
         isolated_free | neither share | the same with the free features left out of similarity
@@ -96,18 +96,18 @@ class IndividualFairness(Auditor):
     )  # fmt: skip
 
     tau: float = Field(
-        0.05, ge=0, lt=1, description="how far the numbers of similar people are apart at most"
+        0.05, ge=0, lt=1, description="greatest difference of similar people's scaled numbers"
     )
     free: Annotated[tuple[str, ...], BeforeValidator(_to_tuple)] = Field(
         (), description="features that may have any value, in the measures `..._free`"
     )
-    part: Literal["test", "train"] = Field("test", description="the people that are measured")
+    part: Literal["test", "train"] = Field("test", description="the measured people")
 
     def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues:
         """Measures of similar people, and the three gaps between groups.
 
-        Raises InputError if there is no such free feature, a number without bounds is the same for
-        all training people, or the model's rules do not predict what it predicts.
+        Raises InputError if a free feature does not exist, a number without bounds is the same for
+        all training people, or the model's rules contradict its predictions.
         """
         people = subject.test if self.part == "test" else subject.train
         measured = self._measure(subject, ())

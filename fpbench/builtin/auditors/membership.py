@@ -1,4 +1,4 @@
-"""Membership inference: who can be told to have been in the training data, by group."""
+"""Membership inference: who can be recognised as a training person, by group."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _OF_ATTACKS: dict[str, tuple[Attack, ...]] = {
     "gamma": ("rmia",),
     "offline_factor": ("rmia",),
 }
-"""Parameters that mean something with some attacks only."""
+"""Parameters that have an effect with some attacks only."""
 
 
 class Membership(Auditor):
-    """Whether an adversary can tell who trained the model, overall and in each group.
+    """Whether an adversary can recognise training people, overall and in each group.
 
-    NOT PRIVATE: an audit of private data by those who have it (`audit_private` is 0).
+    NOT PRIVATE: an audit of private data by its owner (`audit_private` is 0).
 
-    Members are the training people, others the test people, who must come from one population: with
-    `[split] test = "original"`, a difference between the two files counts as membership. The
+    Members are the training people, others the test people; both must come from one population:
+    with `[split] test = "original"`, a difference between the two files counts as membership. The
     adversary knows everybody's features, label and group, the learner, and the model's probability
-    for everybody, or its prediction where the learner gives no probabilities. It trains `shadows`
+    for everybody, or its prediction if the learner gives no probabilities. It trains `shadows`
     models on random halves of all these people, and everybody is in exactly half of them.
 
     `lira` is the likelihood-ratio attack of Carlini et al. (2022), with one variance for everybody
@@ -49,20 +49,17 @@ class Membership(Auditor):
     without the person, `offline` with those without only.
 
     For everybody, and for each group G with `_G` at the end: `membership_auc`,
-    `membership_tpr_at_1_percent` and `membership_tpr_at_0p1_percent` (members that are found where
-    1 % or .1 % of the others are taken for members), `membership_advantage` (true less false
-    positives at a threshold that other people chose, which has no bias upwards). `..._gap` is the
-    greatest less the least value of the groups, of which `membership_auc_gap_error` is the standard
-    error: groups that are alike have a gap of that size. A rate that too few others cannot tell is
-    undefined, not 0, and `membership_undefined` names it. Shadow models are steps that all auditors
-    with as many `shadows` share; `loss` trains none. Formulas, and what may be said:
-    docs/membership.md.
+    `membership_tpr_at_1_percent` and `membership_tpr_at_0p1_percent` (true positive rate at a false
+    positive rate of 1 % or .1 %), `membership_advantage` (true minus false positive rate at a
+    threshold chosen on other people, without upward bias). `..._gap` is the greatest minus the
+    least value of the groups, and `membership_auc_gap_error` its standard error: equal groups have
+    a gap of that size. A rate with too few others is undefined, not 0, and `membership_undefined`
+    names it. Shadow models are steps that all auditors
+    with equal `shadows` share; `loss` trains none. Formulas and interpretation: docs/membership.md.
     """
 
     name = "membership"
-    summary = (
-        "who can be told to have been in the training data: LiRA, RMIA, loss, FD-MIA, by group"
-    )
+    summary = "who can be recognised as a training person: LiRA, RMIA, loss, FD-MIA, by group"
     reference = (
         "Carlini et al. Membership Inference Attacks From First Principles. IEEE S&P 2022; "
         "Zarifzadeh et al. Low-Cost High-Power Membership Inference Attacks. ICML 2024; Yeom et "
@@ -77,58 +74,57 @@ class Membership(Auditor):
             figure=MeasureFigure(
                 "membership", "Membership inference",
                 "How well an attack tells training people from others (area under its ROC curve; "
-                ".5 is a coin), and (dashed) how far groups are apart. Bands are 95 % intervals.",
+                ".5 is a coin), and (dashed) the gap between groups. Bands are 95 % intervals.",
                 "area under the ROC curve",
                 (("membership_auc", "everybody"), ("membership_auc_gap", "gap between groups")),
             ),
         ),
         *Measure.table("always", """
-        membership_auc_gap, member AUC gap | less share | greatest less least such area of
+        membership_auc_gap, member AUC gap | less share | greatest minus least such area of
             the groups
-        membership_tpr_at_1_percent, TPR at 1 % | less share | members that are found where 1 % of
-            the others are taken for members
-        membership_tpr_at_0p1_percent, TPR at .1 % | less share | the same at .1 %; unknown with
+        membership_tpr_at_1_percent, TPR at 1 % | less share | true positive rate of the attack at
+            a false positive rate of 1 %
+        membership_tpr_at_0p1_percent, TPR at .1 % | less share | the same at .1 %; undefined with
             fewer than 1,000 others
-        membership_advantage, member advantage | less share | true less false positives of the
-            attack, at a threshold that other people chose
-        membership_advantage_gap, member advantage gap | less share | greatest less least
+        membership_advantage, member advantage | less share | true minus false positive rate of
+            the attack, at a threshold chosen on other people
+        membership_advantage_gap, member advantage gap | less share | greatest minus least
             advantage of the groups
         """),
         *Measure.table("asked", """
-        membership_tpr_at_1_percent_gap | less share | greatest less least rate of the groups
-        membership_tpr_at_0p1_percent_gap | less share | greatest less least rate of the groups
-        membership_auc_gap_error | neither share | standard error of the difference of the two
-            groups that the gap of areas is between
+        membership_tpr_at_1_percent_gap | less share | greatest minus least rate of the groups
+        membership_tpr_at_0p1_percent_gap | less share | greatest minus least rate of the groups
+        membership_auc_gap_error | neither share | standard error of the gap of areas, the
+            difference of two groups
         membership_auc_error | neither share | standard error of that area
         membership_auc_error_* | neither share | standard error of the area of a group
         membership_auc_* | less share | area under the ROC curve of a group
-        membership_tpr_at_* | less share | members of a group that are found at a false-positive
-            rate
-        membership_advantage_* | less share | true less false positives in a group
-        membership_members_* | neither people | training people of a group
-        membership_others_* | neither people | test people of a group
+        membership_tpr_at_* | less share | true positive rate in a group at a false positive rate
+        membership_advantage_* | less share | true minus false positive rate in a group
+        membership_members_* | neither people | number of training people of a group
+        membership_others_* | neither people | number of test people of a group
         membership_attack | neither | the attack
-        membership_shadows | neither | shadow models
+        membership_shadows | neither | number of shadow models
         membership_soft | neither yes or no | whether the attack saw probabilities, not only labels
-        membership_undefined | neither | rates that too few others cannot tell
+        membership_undefined | neither | rates that are undefined, as there are too few others
         """),
         Measure(
             "audit_private", "", "greater", "yes or no",
-            "whether what the audit says is private itself", "asked",
-            if_no="What the audit says of the model is not a private output: do not release it.",
+            "whether the audit's result is itself private", "asked",
+            if_no="The audit's result is not private: do not release it.",
         ),
     )  # fmt: skip
 
-    attack: Attack = Field("lira", description="how members are told from others")
+    attack: Attack = Field("lira", description="how the attack tells members from others")
     mode: Literal["online", "offline"] = Field(
         "online", description="compare with shadow models with and without a person, or without"
     )
-    shadows: int = Field(64, ge=2, le=4096, description="shadow models; even")
+    shadows: int = Field(64, ge=2, le=4096, description="even number of shadow models")
     gamma: float = Field(
-        1.0, ge=1, le=1e6, description="of `rmia`: how much greater a person's ratio must be"
+        1.0, ge=1, le=1e6, description="`rmia`: how much greater a person's ratio must be"
     )
     offline_factor: float = Field(
-        0.3, ge=0, le=1, description="of `rmia` offline: a, which stands for models with the person"
+        0.3, ge=0, le=1, description="`rmia` offline: a, a substitute for models with the person"
     )
 
     @model_validator(mode="after")
@@ -138,26 +134,25 @@ class Membership(Auditor):
         for name, attacks in _OF_ATTACKS.items():
             default = type(self).model_fields[name].default
             if self.attack not in attacks and getattr(self, name) != default:
-                raise ValueError(f"{name} means something only with attack {' or '.join(attacks)}")
+                raise ValueError(f"{name} has an effect only with attack {' or '.join(attacks)}")
         if self.mode == "online" and self.offline_factor != 0.3:
-            raise ValueError('offline_factor means something only with mode = "offline"')
+            raise ValueError('offline_factor has an effect only with mode = "offline"')
         return self
 
     @property
     def needs_twin(self) -> bool:
-        """With `fd-mia`."""
+        """Whether the attack is `fd-mia`."""
         return self.attack == "fd-mia"
 
     @property
     def shadow_models(self) -> int:
-        """`shadows`; none of `loss`, which reads the model's own scores only."""
+        """`shadows`; 0 for `loss`, which reads the model's own scores only."""
         return 0 if self.attack == "loss" else self.shadows
 
     def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues:
-        """Measures of the attack, in one row.
+        """Measures of the attack, for one row.
 
-        Raises InputError if there are no scores of shadow models, or of the twin where the attack
-        needs them.
+        Raises InputError if scores of shadow models, or of the twin, are missing and needed.
         """
         scores = self._score(subject)
         train, test = subject.train, subject.test

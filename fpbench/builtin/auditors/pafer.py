@@ -1,4 +1,4 @@
-"""Group fairness from the noisy counts of a curator, who alone knows people's groups."""
+"""Group fairness from noisy counts of a curator, the only one who knows people's groups."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Pafer(Auditor):
     """Privacy-aware fairness estimation: the least group rate divided by the greatest.
 
     `mode = "partition"` asks for one histogram over the cells {rejected, accepted} x group. The
-    cells are disjoint, so each uses all of epsilon; a group's size is the sum of its cells. Noisy
+    cells are disjoint, so each uses the full epsilon; a group's size is the sum of its cells. Noisy
     counts are projected onto non-negative counts that sum to the public number of people in each
     cell. `per_rule = true` asks about each rule that predicts 1 instead of "accepted".
 
@@ -58,9 +58,9 @@ class Pafer(Auditor):
     their experiments, `uniform/uniform`; `0/uniform` has up to 30 % less error.
 
     For equal opportunity, predictive equality and equalized odds, people of different labels are
-    disjoint too: each label uses all of epsilon (the paper assumed that the cost doubles).
+    disjoint too: each label uses the full epsilon (the paper assumed that the cost doubles).
 
-    A rate of a group without members, by the repaired counts, is 0; if all rates are 0, the ratio
+    If a group has no members by the repaired counts, its rate is 0; if all rates are 0, the ratio
     is 1. For a group that is empty, or small compared with the noise, estimates are noise, and the
     intervals show it.
 
@@ -76,13 +76,14 @@ class Pafer(Auditor):
     sees = frozenset({"features", "labels", "predictions", "model", "curator"})
     measures = (
         *Measure.table("always", """
-        invalid_ratio, invalid | less share | noisy answers that no true count could be
+        invalid_ratio, invalid | less share | noisy counts below 0 or above their total
         """),
         *Measure.table("asked", """
-        n_queries, queries | less | histograms that the curator was asked for
-        n_queries_most, most queries | neither | histograms that a tree of its depth may need
-        n_rules, rules | neither | rules that predict 1
-        n_rules_unpruned | neither | the same before rules that change nothing were left out
+        n_queries, queries | less | number of histograms that the curator released
+        n_queries_most, most queries | neither | greatest number of histograms for a tree of this
+            depth
+        n_rules, rules | neither | number of rules that predict 1
+        n_rules_unpruned | neither | the same before redundant rules were removed
         """),
     )  # fmt: skip
 
@@ -96,7 +97,7 @@ class Pafer(Auditor):
         "mode partition, and uniform/uniform in mode reference",
     )
     mode: Literal["partition", "reference"] = Field(
-        "partition", description="one histogram with all of epsilon, or the paper's two with half"
+        "partition", description="one histogram with full epsilon, or the paper's two with half"
     )
     metric: Metric = Field("statistical-parity", description="metric whose rates are compared")
     per_rule: bool = Field(False, description="mode partition: ask about each rule separately")
@@ -131,7 +132,7 @@ class Pafer(Auditor):
 
     @property
     def needs_rules(self) -> bool:
-        """Whether it asks about single rules."""
+        """Whether it queries single rules."""
         return self.mode == "reference" or self.per_rule
 
     @property
@@ -140,9 +141,9 @@ class Pafer(Auditor):
         return self.neighbours
 
     def incompatible(self, other: Component) -> str | None:
-        """Why the learner has no rules, or the mechanism no such epsilon."""
+        """Why the learner lacks rules, or the mechanism does not support the epsilon."""
         why = super().incompatible(other)
-        if why is None and isinstance(other, Learner):  # once for each model is enough
+        if why is None and isinstance(other, Learner):  # checked once for each model
             try:
                 epsilon = self.epsilon
                 if self.mode == "reference":
@@ -153,11 +154,11 @@ class Pafer(Auditor):
         return why
 
     def audit(self, subject: Subject, rng: np.random.Generator) -> Release:
-        """The curator's answers, and the estimates that follow from them.
+        """The estimates from the curator's answers.
 
         Raises InputError if rules are needed and the model has none or they contradict its
-        predictions, or if the curator answers about other people; BudgetError if it costs more than
-        the curator's remaining budget.
+        predictions, or if the curator answers about other people; BudgetError if the audit costs
+        more than the curator's remaining budget.
         """
         question = self._make_question(subject)
         ask = ask_reference if self.mode == "reference" else ask_partition
@@ -179,7 +180,7 @@ class Pafer(Auditor):
         predictions, rules = people.predictions, getattr(subject.model, "rules", None)
         if curator.people != len(predictions):
             raise InputError(
-                f"the curator answers about {curator.people} people, and {len(predictions)} are "
+                f"the curator answers about {curator.people} people, but {len(predictions)} are "
                 "audited"
             )
         labels = RateConstraint(self.metric).labels
@@ -215,7 +216,7 @@ class Pafer(Auditor):
                 part = slice(start, start + step)
                 drawn = noisy.draw_plausible(part, self.resamples, rng)
                 low[part], high[part] = estimate_interval(drawn, self.confidence)
-            # A user's policy may put the estimate outside.
+            # With a user's policy the estimate may be outside.
             np.minimum(low, values, out=low)
             np.maximum(high, values, out=high)
         return low, high

@@ -1,4 +1,4 @@
-"""CP Optimizer: its path and version, and the solution of one model."""
+"""CP Optimizer: its path, its version, and its solution of a model."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from fpbench import FpbenchError, SolverStatus
 from fpbench.base import tell_extra
 
 VARIABLE = "FPBENCH_CPOPTIMIZER"
-"""Environment variable that names the executable, if it is not to be looked for."""
+"""Environment variable with the path of the executable, which disables the search."""
 
 _INSTALL = tell_extra("cp")
 _START = 20.0
-"""Seconds in which the engine must say who it is."""
+"""Seconds within which the engine must report its version."""
 _GRACE = 30.0
 """Seconds past its time limit after which the engine is killed: it is expected to stop itself."""
 _STUDIOS = ("/opt/ibm/ILOG", "/Applications", "C:/Program Files/IBM/ILOG")
-"""Where CPLEX Optimization Studio is installed if nobody chooses another folder."""
+"""Default installation folders of CPLEX Optimization Studio."""
 _STATUSES = {
     ("Optimal", "SearchHasNotBeenStopped"): SolverStatus.OPTIMAL,
     ("Infeasible", "SearchHasNotBeenStopped"): SolverStatus.INFEASIBLE,
     ("Feasible", "SearchStoppedByLimit"): SolverStatus.FEASIBLE,
     ("Unknown", "SearchStoppedByLimit"): SolverStatus.TIMEOUT,
 }
-"""The meaning of its solve status and the cause of its end."""
+"""Status by CP Optimizer's solve status and stop cause."""
 
 
 class CpError(FpbenchError):
-    """CP Optimizer is not there, or did not do its work; the message says what mends it."""
+    """CP Optimizer is missing or failed; the message says how to fix that."""
 
 
 class CpEngine(NamedTuple):
@@ -45,17 +45,17 @@ class CpEngine(NamedTuple):
 
     path: str
     where: str
-    """What led to it."""
+    """How it was found."""
 
     @classmethod
     def find(cls) -> CpEngine:
-        """The one that was named, or else the one nearest to this Python.
+        """The configured engine, or else the first one found.
 
-        `FPBENCH_CPOPTIMIZER` names it. Otherwise it is looked for among the scripts of this
-        Python, which is where the `cplex` wheel puts it and which is not on PATH unless the
-        environment is activated; on PATH; and in full installations, newest first.
+        `FPBENCH_CPOPTIMIZER` configures it. Otherwise the search covers the scripts of this
+        Python (the `cplex` wheel installs it there, off PATH unless the environment is activated),
+        PATH, and full installations, newest first.
 
-        Raises CpError if there is none; says how to install it.
+        Raises CpError, with the command that installs it, if there is none.
         """
         if named := os.environ.get(VARIABLE):
             if path := shutil.which(named):
@@ -72,7 +72,7 @@ class CpEngine(NamedTuple):
     def version(self) -> str:
         """The version that the program reports.
 
-        Raises CpError if it does not answer as CP Optimizer does.
+        Raises CpError if it is not CP Optimizer, by its answer.
         """
         try:
             done = subprocess.run(
@@ -94,15 +94,13 @@ class CpEngine(NamedTuple):
         return version[1].decode(errors="replace")
 
     def run(self, model: Any, seconds: float) -> tuple[SolverStatus, Any]:
-        """Solve a model with one worker, no tolerance and no log, the same way every time.
+        """Status and docplex's `CpoSolveResult` of a model: one worker, no tolerance, no log.
 
-        `model`: of `docplex.cp`. `seconds`: time limit. An engine that does not keep it is killed a
-        little later.
+        `model`: of `docplex.cp`. `seconds`: time limit. An engine that exceeds it is killed a
+        little later. The solution is deterministic.
 
-        Returns: the status of the answer, and the answer: docplex's `CpoSolveResult`.
-
-        Raises CpError if it crashes, cannot be understood, has no licence, or refuses the model
-        for its size.
+        Raises CpError if the engine crashes, gives an unreadable answer, has no licence, or refuses
+        the model for its size.
         """
         result, failure = _attempt(self, model, seconds)
         if result is None:
@@ -114,13 +112,13 @@ class CpEngine(NamedTuple):
         return _STATUSES[end], result
 
     def failed(self, problem: str) -> CpError:
-        """The error of a failure, with what mends it."""
+        """The error for a failure, with its remedy."""
         problem = " ".join(problem.split()).rstrip(".")
         name = f"CP Optimizer ({self.path})"
         if "Community Edition" in problem:
             return CpError(
-                f"the problem is too large for the Community Edition of {name}, which ends at a "
-                f"search space of 2^1000: {_explain_full_edition()}, or use the corrector 'exact'"
+                f"the problem is too large for the Community Edition of {name}, which is limited "
+                f"to a search space of 2^1000: {_explain_full_edition()}, or use corrector 'exact'"
             )
         if "licen" in problem.lower():
             return CpError(
@@ -128,8 +126,8 @@ class CpEngine(NamedTuple):
                 f"{_INSTALL}, with {VARIABLE} unset"
             )
         return CpError(
-            f"{name} failed: {problem}; `fpbench doctor` tries it, `pip install --force-reinstall "
-            f"cplex` mends that of the extra `cp`, and {VARIABLE} chooses another"
+            f"{name} failed: {problem}; `fpbench doctor` tests it, `pip install --force-reinstall "
+            f"cplex` repairs that of the extra `cp`, and {VARIABLE} selects another"
         )
 
 
@@ -142,7 +140,7 @@ def _list_folders() -> Iterator[tuple[str, str]]:
 
 
 def _find_full_installations() -> list[str]:
-    """Folders of cpoptimizer in every CPLEX Optimization Studio, newest first."""
+    """Folders of cpoptimizer in all CPLEX Optimization Studios, newest first."""
     named = {
         value: name for name, value in os.environ.items() if name.startswith("CPLEX_STUDIO_DIR")
     }
@@ -153,13 +151,13 @@ def _find_full_installations() -> list[str]:
 
 
 def _read_release(name: str) -> tuple[int, int]:
-    """Release at the end of a name: 12.10 of CPLEX_STUDIO_DIR1210, 22.1 of CPLEX_Studio221."""
+    """Release at the end of a name: 12.10 for CPLEX_STUDIO_DIR1210, 22.1 for CPLEX_Studio221."""
     digits = re.search(r"(\d{2})(\d*)$", name)
     return (int(digits[1]), int(digits[2] or 0)) if digits else (0, 0)
 
 
 def _attempt(engine: CpEngine, model: Any, seconds: float) -> tuple[Any, str]:
-    """The result, or what went wrong in words: docplex's exceptions hold on to the process."""
+    """The result, or the failure as text: docplex's exceptions keep the process alive."""
     from docplex.cp.solver.solver import CpoSolver
 
     try:
@@ -191,7 +189,7 @@ def _make_settings() -> dict[str, Any]:
 
 @contextmanager
 def _kill_late(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
-    """Kill a process that takes longer, and in the end: docplex waits for it to read."""
+    """Kill a process after these seconds, and on exit: docplex waits for it to read."""
     late = threading.Event()
 
     def stop() -> None:
@@ -215,7 +213,7 @@ def _kill_late(process: subprocess.Popen[bytes], seconds: float) -> Iterator[Non
 
 
 def _drop_start_timer(model: Any) -> None:
-    """Stop the timer that docplex leaves running, on the process, if it could not be started."""
+    """Stop the timer that docplex leaves running if it could not start the process."""
     for thread in threading.enumerate():
         agent = getattr(getattr(thread, "function", None), "__self__", None)
         if isinstance(thread, threading.Timer) and getattr(agent, "model", None) is model:

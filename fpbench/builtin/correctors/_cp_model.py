@@ -1,4 +1,4 @@
-"""The efficient model of Ferry et al., in docplex.cp: how many people of a class move where."""
+"""The efficient model of Ferry et al., in docplex.cp: moves between groups, by class."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST = 2**53 - 1
 
 
 class MoveModel:
-    """Numbers of people who move from group to group, class by class, at the least cost.
+    """The cheapest numbers of people of each class who move between groups.
 
     Parameters
     ----------
@@ -42,18 +42,18 @@ class MoveModel:
     Raises
     ------
     InputError
-        If a condition needs whole numbers that CP Optimizer cannot compute with.
+        If a condition needs integers beyond CP Optimizer's range.
 
     Notes
     -----
-    2 K (K - 1) integers count moves; `element` on the cheapest people's cumulated costs says what
-    those who leave cost; the rest is arithmetic on whole numbers, so nothing depends on rounding.
+    2 K (K - 1) integers count moves; `element` on the cheapest people's cumulated costs gives the
+    cost of those who leave; the rest is integer arithmetic, so nothing depends on rounding.
 
-    Departs from the paper in that of all moves that lead to the same groups it admits one: nobody
-    enters a group that others leave, which costs more than staying (for two groups too), and
-    moves do not cross, which costs the same. Without that CP Optimizer proves little.
+    Departs from the paper: it admits only one of the equivalent sets of moves. Nobody enters a
+    group that others leave, which would cost more than staying (for two groups too), and moves do
+    not cross, which would cost the same. Otherwise CP Optimizer proves little.
 
-    docplex hashes lists, and keeps them when the model is long gone: none is handed to it.
+    docplex hashes lists, and keeps them after the model is deleted: it gets none.
     """
 
     def __init__(self, counted: CountedProblem) -> None:
@@ -61,7 +61,7 @@ class MoveModel:
         from docplex.cp.model import CpoModel
 
         self._cp, self._counted = modeler, counted
-        self.model = CpoModel(sfile="fpbench")  # it would look for the caller's file
+        self.model = CpoModel(sfile="fpbench")  # otherwise it looks for the caller's file
         shape = classes, groups = counted.counts.shape
         self._moves = {
             (j, k, to): self.model.integer_var(0, int(counted.movable[j, k]), f"move_{j}_{k}_{to}")
@@ -89,17 +89,17 @@ class MoveModel:
         return counts
 
     def _count_flow(self, j: int, k: int) -> tuple[Any, Any]:
-        """Who leaves and who enters a group: nobody does if others do the opposite."""
+        """Numbers of people who leave and who enter a group; one of the two is 0."""
         out = [move for (c, source, _), move in self._moves.items() if (c, source) == (j, k)]
         into = [move for (c, _, sink), move in self._moves.items() if (c, sink) == (j, k)]
         leaving, entering = reduce(add, out), reduce(add, into)
-        if len(out) > 1:  # one move is within its own bounds
+        if len(out) > 1:  # a single move is within its bounds
             self.model.add(leaving <= int(self._counted.movable[j, k]))
         self.model.add(self._cp.logical_or(leaving == 0, entering == 0))
         return leaving, entering
 
     def _forbid_crossing(self, j: int) -> None:
-        """Of two groups that people leave, those of the lower go to the lower group of two."""
+        """Forbid crossing moves: people of the lower of two groups go to the lower target."""
         pairs = combinations(range(self._counted.classes.groups), 2)
         for sources, sinks in permutations(pairs, 2):
             if not {*sources} & {*sinks}:
@@ -108,7 +108,7 @@ class MoveModel:
                 self.model.add(self._cp.logical_or(up == 0, down == 0))
 
     def _express(self, condition: Condition) -> list[Any]:
-        """Expressions that are all true where a condition holds, and nowhere else."""
+        """Expressions that are all true exactly if a condition holds."""
         match condition:
             case Row():
                 return [self._express_row(condition)]
@@ -154,7 +154,7 @@ class MoveModel:
         return reduce(add, [a * self._table[j, k] for j, k, a in row.terms]) <= row.most
 
     def _express_near(self, condition: RatesWithin, high: int, low: int) -> Any:
-        """The rate of one group is at most so far above that of another, if both have one."""
+        """The rate of one group exceeds that of another by at most a bound, if both exist."""
         products = _multiply(condition.part)
         e, q = floor_fraction(condition.tolerance, products).as_integer_ratio()
         _check(q * products)
@@ -164,7 +164,7 @@ class MoveModel:
         return q * (x * n - y * m) <= e * (m * n)
 
     def _express_far(self, condition: Gap) -> Any:
-        """The rate of one group is at least so far above that of another; both have one."""
+        """The rate of one group exceeds that of another by at least a bound; both exist."""
         products = _multiply(condition.part)
         e, q = (1 - floor_fraction(1 - condition.tolerance, products)).as_integer_ratio()
         _check(q * products)
@@ -183,16 +183,16 @@ def _multiply(part: Part) -> int:
 def _check(largest: int) -> None:
     if largest > _MOST:
         raise InputError(
-            "corrector 'cp': a constraint needs whole numbers beyond 2^53, where CP Optimizer "
-            "ends: write its tolerance with fewer digits, or use the corrector 'exact'"
+            "corrector 'cp': a constraint needs integers beyond 2^53, the limit of CP "
+            "Optimizer: write its tolerance with fewer digits, or use the corrector 'exact'"
         )
 
 
 def _reduce_numbers(row: Row, sizes: Sequence[int]) -> Row:
-    """The same row for whole counts, without a long denominator if it bounds a quotient.
+    """An equivalent row for whole counts, with a short denominator if it bounds a quotient.
 
-    p A <= q B, for sums A and B of counts, says A / B <= q / p: fractions between the greatest
-    one that counts can form and q / p make no difference.
+    p A <= q B, for sums A and B of counts, means A / B <= q / p: any fraction between q / p and the
+    greatest quotient of counts below it is equivalent.
     """
     coefficients = {a for _, _, a in row.terms}
     if row.most or len(coefficients) != 2 or min(coefficients) > 0 or max(coefficients) < 0:
@@ -207,7 +207,7 @@ def _reduce_numbers(row: Row, sizes: Sequence[int]) -> Row:
 
 
 def floor_fraction(value: Fraction, most: int) -> Fraction:
-    """The greatest fraction up to a value, at least 0, whose denominator is at most `most`."""
+    """The greatest fraction up to a value >= 0 with a denominator of at most `most`."""
     nearest = value.limit_denominator(most)
     if nearest <= value:
         return nearest

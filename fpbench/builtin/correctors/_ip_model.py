@@ -1,7 +1,7 @@
-"""The general integer program over individuals: what constraints demand, as lines of a program.
+"""The general integer program over individuals: constraints as lines of a program.
 
-A column says that a person is moved from the group they start in to another: K - 1 columns a
-person, so one for two groups. Who is in no such column stays, at no cost.
+A column says that a person moves from the initial group to another: K - 1 columns per person, one
+for two groups. A person with no such column set stays, at no cost.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ from fpbench.claims import (
 from fpbench.correction import CountedProblem
 
 NEAR = 1e-6
-"""How far a `LinearConstraint` may be missed, as a share of its largest coefficient."""
+"""Greatest violation of a `LinearConstraint`, as a share of its largest coefficient."""
 
 _BITS = 10
-"""Rows with larger coefficients than this many bits are scaled down to it: what violates a row in
-whole numbers stays above a solver's tolerance, and sums stay within the digits of a float."""
+"""Rows with larger coefficients are scaled down to this many bits: violations in whole numbers stay
+above a solver's tolerance, and sums stay exact in floats."""
 
 _Solution = NDArray[np.float64]
 
 
 def is_linear(condition: Condition) -> bool:
-    """Whether a condition is lines of a program, with a whole number an option at most."""
+    """Whether a condition can be lines of a program, with at most one integer per option."""
     if isinstance(condition, AnyOf):
         return all(isinstance(c, Row | Occupied) for option in condition.options for c in option)
     return isinstance(condition, Row | Occupied | Proportional)
 
 
 class IntegerModel:
-    """A problem as a program, and how its solutions are read.
+    """A problem as a program, and the reading of its solutions.
 
-    Known people are not in it, nor are those at whom no constraint looks: they stay as they are.
+    It leaves out known people, and people in no constraint: they stay unchanged.
 
     Parameters
     ----------
     tally
-        The problem; its conditions are linear, and nobody is known to be of two groups.
+        The problem; its conditions are linear, and no facts put a person into two groups.
     counted
-        Whether whole numbers that count people stand between the people and the conditions.
-        Given these, what is left is a transport problem, whose solutions are whole by
-        themselves, so only the people of linear constraints are declared whole.
+        Whether integers that count people link people and conditions. Given these, the rest is a
+        transport problem, whose solutions are integral anyway, so only people of linear
+        constraints are declared integer.
     """
 
     def __init__(self, tally: CountedProblem, *, counted: bool) -> None:
@@ -98,7 +98,7 @@ class IntegerModel:
         return counts
 
     def settle(self, solution: _Solution) -> CountedProblem:
-        """The problem with the people of linear constraints known: where a solution has them."""
+        """The problem with people of linear constraints fixed to their groups in a solution."""
         if not self._sums:
             return self._tally
         problem, values = self._tally.problem, np.array(self._tally.start)
@@ -109,11 +109,11 @@ class IntegerModel:
         return CountedProblem(replace(problem, constraints=(*problem.constraints, known)))
 
     def misses_any(self, settled: CountedProblem) -> bool:
-        """Whether some linear constraint does not hold."""
+        """Whether some linear constraint is violated."""
         return any(not _holds(constraint, settled.start) for constraint in self._sums)
 
     def exclude(self, solution: _Solution) -> None:
-        """Demand that not all people of linear constraints are where a solution has them."""
+        """Exclude a solution's groups for the people of linear constraints."""
         columns = np.flatnonzero(self._summed)
         moved = self._find_moved(solution)[columns]
         least = 1.0 - np.count_nonzero(moved)
@@ -138,7 +138,7 @@ class IntegerModel:
             self.program.lines.append(ProgramRow(mine, np.ones(columns), -math.inf, 1.0))
 
     def _add_counts(self) -> NDArray[np.intp]:
-        """Columns (J, K - 1): how much each count changes; what others gain, the first loses."""
+        """Columns (J, K - 1): change of each count; the first group loses what others gain."""
         classes, groups = self._tally.counts.shape
         changes = np.empty((classes, groups - 1), dtype=np.intp)
         for j, k in product(range(classes), range(1, groups)):
@@ -156,9 +156,9 @@ class IntegerModel:
         return -int(movable[k]), int(movable.sum() - movable[k])
 
     def _demand_multiples(self, condition: Proportional) -> None:
-        """People and positively predicted people of the group: as many times those of the unit.
+        """Make people and positively predicted people of the group the same multiple of the unit.
 
-        The two rows say the same, but a solver would search through remainders.
+        The two rows are equivalent, but with one a solver would search through remainders.
         """
         part, group = condition.part, condition.group
         positives, people = condition.unit
@@ -170,7 +170,7 @@ class IntegerModel:
             self._add_line(terms, here, here, (times, -float(unit)))
 
     def _demand_any(self, condition: AnyOf) -> None:
-        """A whole number an option, 1 where its rows are switched on; some option is."""
+        """Add an integer per option, 1 if its rows are switched on; at least one is."""
         switches = []
         for option in condition.options:
             switches.append(switch := self.program.add(0, 1))
@@ -182,15 +182,15 @@ class IntegerModel:
             self.program.forbid()
 
     def _add_row(self, row: Row, switch: int | None = None) -> None:
-        """Add a row; one with a switch may be violated as far as anyone can where it is off."""
+        """Add a row; a row with a switch has no effect while the switch is off."""
         row = simplify(row, self._tally.classes.sizes)
         space = row.most - sum(a * int(self._tally.counts[j, k]) for j, k, a in row.terms)
         reach = sum(max(a * b for b in self._bound_change(j, k)) for j, k, a in row.terms)
-        if reach <= space:  # nobody can violate it
+        if reach <= space:  # it cannot be violated
             return
         scale = _choose_scale(max(abs(a) for *_, a in row.terms))
-        # Sums are whole: where there are large numbers, half a unit more admits nothing, and keeps
-        # rounding from excluding anything.
+        # Sums are integers: with large numbers, half a unit more admits nothing new, and keeps
+        # rounding from excluding solutions.
         high = (space + (0.5 if scale < 1 else 0.0)) * scale
         terms = {(j, k): a * scale for j, k, a in row.terms}
         off = None if switch is None else (switch, (reach - space) * scale)
@@ -252,7 +252,7 @@ def _normalise(constraint: LinearConstraint) -> tuple[NDArray[np.float64], float
     """Coefficients and bounds, scaled so that the largest coefficient is between 1 and 2."""
     array = constraint.array()
     exponent = 1 - math.frexp(float(np.abs(array).max(initial=0.0)))[1]
-    with np.errstate(over="ignore"):  # a bound that becomes infinite cannot be reached
+    with np.errstate(over="ignore"):  # an infinite bound cannot be reached
         low, high = (
             float(np.ldexp(bound, exponent)) for bound in (constraint.low, constraint.high)
         )
@@ -260,7 +260,7 @@ def _normalise(constraint: LinearConstraint) -> tuple[NDArray[np.float64], float
 
 
 def _holds(constraint: LinearConstraint, values: NDArray[np.integer[Any]]) -> bool:
-    """Whether a linear constraint holds of groups, nearly."""
+    """Whether a linear constraint holds for groups, within the tolerance."""
     array, low, high = _normalise(constraint)
     total = math.fsum(array[values == constraint.group])
     return low - NEAR <= total <= high + NEAR

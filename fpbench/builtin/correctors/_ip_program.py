@@ -1,4 +1,4 @@
-"""A mixed-integer program as arrays; nothing here knows what it is about, nor a solver."""
+"""A mixed-integer program as arrays, independent of its meaning and of solvers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _HUGE = 1e9
-"""A cost, in units, that is as good as any greater one."""
+"""Costs above this, in units, are equivalent to it."""
 
 
 @dataclass(frozen=True)
@@ -27,27 +27,27 @@ class IntegerProgram:
     """Columns between bounds, and lines over them; the cost is minimised."""
 
     costs: NDArray[np.float64]
-    """(m,) of the first columns, which lie between 0 and 1."""
+    """(m,) costs of the first columns, which are between 0 and 1."""
     whole: NDArray[np.bool_]
-    """(m,) which of these are declared whole."""
+    """(m,) which of these are declared integer."""
     others: list[tuple[int, int]] = field(default_factory=list)
-    """Bounds of the columns after them: whole numbers without a cost."""
+    """Bounds of the following columns: integers without a cost."""
     lines: list[ProgramRow] = field(default_factory=list)
     decisive: float | None = None
-    """The greatest cost in a solution, if one is known."""
+    """The greatest cost in a solution, if known."""
 
     @property
     def scaled_costs(self) -> NDArray[np.float64]:
-        """(m,) costs as a solver should see them: none so great that it upsets the solver."""
+        """(m,) costs for a solver, capped to avoid numerical trouble."""
         costs: NDArray[np.float64] = np.minimum(self.costs / self.unit, _HUGE)
         return costs
 
     @property
     def unit(self) -> float:
-        """What a solver should call 1: the decisive cost, or that of a typical column.
+        """The unit of costs for a solver: the decisive cost, or that of a typical column.
 
-        Solvers have absolute tolerances, under which small costs vanish; no scale keeps
-        both of two costs whose ratio is above 1e9.
+        Solvers have absolute tolerances, below which small costs vanish; no scale preserves two
+        costs with a ratio above 1e9.
         """
         if self.decisive is not None:
             return self.decisive
@@ -56,7 +56,7 @@ class IntegerProgram:
         return float(max(np.median(self.costs), self.costs.max() * 1e-9))
 
     def add(self, low: int, high: int) -> int:
-        """Add a whole number between bounds; returns its column."""
+        """The column of a new integer between bounds."""
         self.others.append((low, high))
         return len(self.costs) + len(self.others) - 1
 

@@ -1,4 +1,4 @@
-"""Exactness: rows that floating point can decide, and cuts where it did not."""
+"""Exactness: rows that floating point can decide, and cuts for those it decided wrong."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from fpbench.claims import AnyOf, Condition, Row
 
 
 def simplify(row: Row, sizes: tuple[int, ...]) -> Row:
-    """A row with the smallest coefficients that the same counts satisfy.
+    """An equivalent row for whole counts, with the smallest coefficients.
 
-    A bound on a rate says that of two whole numbers, x times one is at most y times the other.
-    The rates of so few people are few: the greatest of these within the bound says the same in
-    numbers no larger than the people, however many digits the bound was written with.
+    A bound on a rate says that x times one integer is at most y times another. Few rates are
+    possible: the greatest one within the bound is equivalent, and its terms do not exceed the
+    number of people, however many digits the bound has.
 
-    `row`: any row; one that is not of this form is returned as it is. `sizes`: (J,) people of each
-    class.
+    `row`: any row; a row of another form is returned unchanged. `sizes`: (J,) people of each class.
     """
     groups = {k for _, k, _ in row.terms}
     coefficients = sorted({a for *_, a in row.terms})
@@ -32,7 +31,7 @@ def simplify(row: Row, sizes: tuple[int, ...]) -> Row:
 
 
 def exclude_counts(condition: Condition, counts: NDArray[np.int64]) -> AnyOf:
-    """What excludes counts that violate a condition, and nothing that satisfies it."""
+    """A cut that excludes counts violating a condition, and nothing that satisfies it."""
     if not isinstance(condition, AnyOf):
         return AnyOf(tuple(tuple(way) for way in condition.alternatives(counts)))
     ways: list[tuple[Condition, ...]] = []
@@ -47,9 +46,9 @@ def _differ_in_sign(low: int, high: int) -> bool:
 
 
 def _find_greatest(bound: Fraction, numerator: int, denominator: int) -> Fraction:
-    """The greatest fraction up to a bound with no larger numerator and denominator.
+    """The greatest fraction up to a bound with limited numerator and denominator.
 
-    Down the Stern-Brocot tree, all steps to one side at once.
+    Descends the Stern-Brocot tree, all steps to one side at once.
     """
     n, d = bound.as_integer_ratio()
     (low_n, low_d), (high_n, high_d) = (0, 1), (1, 0)

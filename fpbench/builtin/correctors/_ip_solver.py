@@ -1,4 +1,4 @@
-"""A program in pyomo, and the solvers that pyomo knows."""
+"""A program in pyomo, and pyomo's solvers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from fpbench.base import suggest_name, tell_extra
 from fpbench.builtin.correctors._ip_program import IntegerProgram, ProgramRow
 
 _TOLERANCE = 1e-9
-"""Of feasibility and integrality."""
+"""Tolerance of feasibility and integrality."""
 _FAR = 1e3
-"""Factor from which a wrong unit of costs shows."""
+"""Error factor of the unit of costs from which the program is solved again."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class SolverAnswer:
 
     status: SolverStatus
     values: NDArray[np.float64] | None = None
-    """Of every column; None if there is no solution."""
+    """Value of every column; None if there is no solution."""
     bound: float | None = None
     """Lower bound of the cost of every solution, as the solver reports it."""
 
 
 class _Solver(NamedTuple):
-    """How a solver uses one thread, stops at no gap, and keeps to its time."""
+    """Options of a solver for one thread, no gap, and a time limit."""
 
     remedy: str
     """How to install it."""
@@ -44,8 +44,8 @@ class _Solver(NamedTuple):
     options: dict[str, float | str]
 
 
-# HiGHS: its presolve compares people with people, which takes quadratic time, ignores the clock and
-# finds nothing. With a tolerance of 1e-9 for whole numbers HiGHS 1.15 pruned an optimum.
+# HiGHS: its presolve compares people with each other, in quadratic time, ignores the time limit and
+# finds nothing. With an integrality tolerance of 1e-9 HiGHS 1.15 pruned an optimum.
 _SOLVERS = {
     "highs": _Solver("pip install highspy", "time_limit", {
         "threads": 1, "mip_rel_gap": 0.0, "mip_abs_gap": 0.0,
@@ -78,7 +78,7 @@ _SOLVERS |= {
 def check_solver(name: str) -> str:
     """The name of a solver that pyomo knows, installed or not.
 
-    Raises InputError: suggests the nearest one.
+    Raises InputError, with the nearest name.
     """
     if name not in _SOLVERS and find_spec("pyomo") is not None:
         factory = _import_pyomo().SolverFactory
@@ -89,7 +89,7 @@ def check_solver(name: str) -> str:
 
 
 def solve(program: IntegerProgram, name: str, deadline: float) -> SolverAnswer:
-    """The cheapest solution; on one thread and to no gap, if the solver's options are known here.
+    """The cheapest solution; on one thread and without a gap if `_SOLVERS` has its options.
 
     `deadline`: on the clock of `time.perf_counter`.
 
@@ -100,12 +100,12 @@ def solve(program: IntegerProgram, name: str, deadline: float) -> SolverAnswer:
         moved = program.costs[answer.values[: len(program.costs)] > 0.5]
         dearest = float(moved.max(initial=0.0))
         tried.add(program.unit)
-        # Whoever is dearest decides: what is far below the unit is nothing to a solver.
+        # The most expensive column decides: a solver ignores costs far below the unit.
         if not dearest or dearest in tried or 1 / _FAR < dearest / program.unit < _FAR:
             break
         program = replace(program, decisive=dearest)
         again = _solve(program, name, deadline)
-        if again.status is SolverStatus.TIMEOUT:  # nothing is proven of the first answer
+        if again.status is SolverStatus.TIMEOUT:  # the first answer is not proven
             return replace(answer, status=SolverStatus.FEASIBLE, bound=0.0)
         answer = again
     return answer
@@ -133,7 +133,7 @@ def _solve(program: IntegerProgram, name: str, deadline: float) -> SolverAnswer:
             return _read_answer(program, model, results, name in _SOLVERS)
         except FpbenchError:
             raise
-        except Exception as error:  # every solver has its own, from missing licences to crashes
+        except Exception as error:  # each solver raises its own, from missing licences to crashes
             message = " ".join(f"{error} {log.getvalue()}".split())
             if "1016" in message or "size limits" in message.lower() or "size-limit" in message:
                 message = (
@@ -147,7 +147,7 @@ def _solve(program: IntegerProgram, name: str, deadline: float) -> SolverAnswer:
 def _make_solver(name: str) -> Any:
     """Pyomo's interface to a solver; FpbenchError if the solver is not installed."""
     pyomo_name = "appsi_highs" if name == "highs" else name
-    # Without the option, appsi hands variables over as they turn up, a few at a time.
+    # Without the option, appsi passes variables as they occur, a few at a time.
     options = {"only_child_vars": True} if _is_appsi(name) else {}
     solver = _import_pyomo().SolverFactory(pyomo_name, **options)
     if not solver.available(exception_flag=False):
@@ -161,8 +161,8 @@ def _make_solver(name: str) -> Any:
 def _import_pyomo() -> Any:
     """`pyomo.environ`.
 
-    If docplex is imported already, pyomo 6.10 looks into it before it is itself complete, and
-    fails; one that is not imported yet is left alone.
+    If docplex is already imported, pyomo 6.10 inspects it while itself incomplete, and fails; it
+    ignores a docplex that is not imported.
     """
     if find_spec("pyomo") is None:
         raise FpbenchError(f"corrector 'ip' needs pyomo: {tell_extra('ip')}")
@@ -181,7 +181,7 @@ def _is_appsi(name: str) -> bool:
 
 
 def translate(program: IntegerProgram) -> Any:
-    """The program as a pyomo model: linear expressions from lists, nothing taken apart."""
+    """The program as a pyomo model, with linear expressions built from lists."""
     from pyomo.common.gc_manager import PauseGC
     from pyomo.core.expr.numeric_expr import LinearExpression
 
@@ -209,7 +209,7 @@ def translate(program: IntegerProgram) -> Any:
         low, high = (b if math.isfinite(b) else None for b in (row.low, row.high))
         return low, total(row.values, row.columns), high
 
-    with PauseGC():  # which would go through all these terms again and again
+    with PauseGC():  # which would traverse all these terms repeatedly
         model.cost = pyomo.Objective(expr=total(program.scaled_costs, slice(len(people))))
         model.lines = pyomo.Constraint(range(len(program.lines)), rule=line)
     return model
@@ -220,7 +220,7 @@ def _run(solver: Any, name: str, model: Any, deadline: float) -> Any:
     from pyomo.common.gc_manager import PauseGC
 
     if _is_appsi(name):
-        # It takes the model before it solves it, and that takes time too.
+        # Passing the model to the solver takes time too.
         for check in solver.update_config:
             solver.update_config[check] = False
         if time.perf_counter() < deadline:
@@ -232,13 +232,13 @@ def _run(solver: Any, name: str, model: Any, deadline: float) -> Any:
     if name not in _SOLVERS:
         return solver.solve(model, load_solutions=False, timelimit=remaining)
     _, seconds, options = _SOLVERS[name]
-    whole = name == "glpk"  # it takes whole seconds
+    whole = name == "glpk"  # it accepts whole seconds only
     solver.options.update({**options, seconds: math.ceil(remaining) if whole else remaining})
     return solver.solve(model, load_solutions=False)
 
 
 def _read_answer(program: IntegerProgram, model: Any, results: Any, known: bool) -> SolverAnswer:
-    """The answer in the results, proven only if the solver stops at no gap."""
+    """The answer in the results, proven only if the solver allows no gap."""
     from pyomo.opt import TerminationCondition as Ended
 
     ended = results.solver.termination_condition
@@ -254,11 +254,11 @@ def _read_answer(program: IntegerProgram, model: Any, results: Any, known: bool)
     model.solutions.load_from(results)
     columns = [*model.people.values(), *model.others.values()]
     values = np.array([column.value or 0.0 for column in columns])
-    # For example a solver of continuous programs, which does not know of whole numbers.
+    # For example a solver of continuous programs, which ignores integrality.
     must_be_whole = np.append(program.whole, np.ones(len(program.others), dtype=bool))
     if (np.abs(values - np.rint(values))[must_be_whole] > 1e-3).any():
         raise FpbenchError("the solver returned fractions for whole-number variables")
-    # A solver whose options are not known may stop at a gap of its own, and call that optimal.
+    # A solver with unknown options may stop at its own gap, and call that optimal.
     cost = float(program.costs @ values[: len(program.costs)])
     no_gap = known or (bound is not None and cost - bound <= 1e-6 * cost)
     optimal = ended == Ended.optimal and no_gap

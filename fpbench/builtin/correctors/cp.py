@@ -16,17 +16,17 @@ from fpbench.correction import CountedProblem, OptimalCorrector
 
 
 class CP(OptimalCorrector):
-    """The cheapest change of a guess that satisfies what is known, found by CP Optimizer.
+    """The cheapest change of a guess that satisfies all constraints, found by CP Optimizer.
 
     People of one class and guessed group differ only in the cost of changing them, so the model
     counts how many of them move where: 2 K (K - 1) integers.
 
     Notes
     -----
-    The engine is a program of IBM. `pip install 'fpbench-toolkit[cp]'` brings its Community
-    Edition, for search spaces of at most 2^1000; `FPBENCH_CPOPTIMIZER` names another one.
+    The engine is IBM software. `pip install 'fpbench-toolkit[cp]'` installs its Community Edition,
+    for search spaces of at most 2^1000; `FPBENCH_CPOPTIMIZER` selects another one.
     For two groups it proves optimality in a second; for five or more it may find the optimum
-    without proving it. It has one worker and no tolerances, and answers the same way every time.
+    without proving it. It uses one worker and no tolerances, and is deterministic.
     """
 
     name = "cp"
@@ -43,7 +43,7 @@ class CP(OptimalCorrector):
 
     @classmethod
     def unavailable(cls) -> str | None:
-        """Why there is no CP Optimizer here."""
+        """Why CP Optimizer cannot run here."""
         try:
             CpEngine.find()
         except CpError as error:
@@ -62,8 +62,8 @@ class CP(OptimalCorrector):
     def solve(self, problem: Problem) -> Correction:
         """Find the cheapest correction, and prove it if time allows.
 
-        Raises FpbenchError if CP Optimizer is missing, refuses the problem or crashes; says what
-        mends it; InputError if a constraint needs larger whole numbers than CP Optimizer has.
+        Raises FpbenchError, with the remedy, if CP Optimizer is missing, refuses the problem or
+        crashes; InputError if a constraint needs integers beyond its range.
         """
         started = time.perf_counter()
         correction = _solve(CountedProblem(problem), started + self.time_limit)
@@ -83,6 +83,6 @@ def _solve(counted: CountedProblem, deadline: float) -> Correction:
         return Correction(None, status)
     counts = model.read_counts(result)
     if not counted.holds(counts):
-        raise engine.failed("gave counts that do not satisfy what is known")
+        raise engine.failed("gave counts that violate a constraint")
     bound = min(counted.base + result.get_objective_bound(), counted.cost(counts))
     return counted.correction(counts, status, bound)

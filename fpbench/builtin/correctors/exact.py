@@ -12,12 +12,11 @@ from fpbench.correction import OptimalCorrector, solve_exact
 
 
 class Exact(OptimalCorrector):
-    """The cheapest change of a guess that satisfies what is known, proven optimal.
+    """The cheapest change of a guess that satisfies all constraints, proven optimal.
 
-    It solves the same problem as the models of Ferry et al. For two groups only net moves count,
-    which leaves one scan over sorted weights, in milliseconds. For more, the numbers of people
-    who leave and enter each group are found by a linear program, and the whole numbers near it
-    exactly.
+    It solves the same problem as the models of Ferry et al. For two groups only net moves count, so
+    one scan over sorted weights suffices, in milliseconds. For more, a linear program finds the
+    numbers of people who leave and enter each group, and an exact search the integers near it.
     """
 
     name = "exact"

@@ -21,19 +21,19 @@ from fpbench.correction import CountedProblem, OptimalCorrector
 class IP(OptimalCorrector):
     """The cheapest change of a guess, from the general model of Ferry et al. and a MIP solver.
 
-    Whoever is moved, and where to, is a variable of its own, so anything that is linear in who is
-    in which group can be known: `LinearConstraint` too. For the rest `exact` gives the same answer
-    thousands of times faster.
+    Each move of a person is a variable, so it accepts all constraints that are linear in people's
+    groups, also `LinearConstraint`. For the others `exact` gives the same answer thousands of times
+    faster.
 
     Notes
     -----
-    The groups that come back satisfy everything exactly, whatever the solver's tolerances:
-    conditions are checked in whole numbers, and a violation that slipped through is cut off and
-    the program solved again. A `LinearConstraint` holds to 1e-6 of its largest coefficient. That
-    nothing is cheaper is proven as far as solvers prove anything, to about 1e-6 of the objective.
+    The returned groups satisfy all constraints exactly, whatever the solver's tolerances:
+    conditions are checked in integers, and a violation is cut off and the program solved again. A
+    `LinearConstraint` holds to 1e-6 of its largest coefficient. Optimality is proven to the
+    solver's accuracy, about 1e-6 of the objective.
 
-    Departs from the paper in its columns: those of people who stay are left out, and exact
-    equality of rates is expressed by multiples of the smallest group that has the overall rate.
+    Departs from the paper in its columns: those of people who stay are left out, and exact equality
+    of rates is expressed by multiples of the smallest group with the overall rate.
     """
 
     name = "ip"
@@ -49,13 +49,11 @@ class IP(OptimalCorrector):
     solver: str = Field(
         "highs", description="highs, or another solver that pyomo knows, such as cplex_direct"
     )
-    time_limit: float = Field(
-        600.0, gt=0, description="seconds, in which the model is built and solved"
-    )
+    time_limit: float = Field(600.0, gt=0, description="seconds, model building included")
     model: Literal["individuals", "counts"] = Field(
         "individuals",
-        description="rows over individuals, all of them whole, as published; or over whole counts "
-        "of individuals, who are then whole by themselves: the same optimum, sooner",
+        description="rows over individuals, all integer, as published; or over integer counts of "
+        "individuals, who are then integral anyway: the same optimum, faster",
     )
 
     @classmethod
@@ -69,9 +67,9 @@ class IP(OptimalCorrector):
         return check_solver(name)
 
     def check(self, problem: Problem) -> None:
-        """Refuse what it cannot express.
+        """Refuse a problem that it cannot express.
 
-        Raises InputError if nothing is known, or something that is not linear.
+        Raises InputError if there is no constraint, or one that is not linear.
         """
         super().check(problem)
         classes = CountedProblem(problem).classes
@@ -110,7 +108,7 @@ class IP(OptimalCorrector):
 def _make_correction(
     settled: CountedProblem, counts: NDArray[np.int64], answer: SolverAnswer, bound: float
 ) -> Correction:
-    """The cheapest correction with the solver's counts: it is the solver's, but for ties."""
+    """The cheapest correction with the solver's counts: the solver's, except for ties."""
     if not settled.holds(counts):
         raise FpbenchError("the solver's people do not add up to its counts")
     if answer.status is SolverStatus.OPTIMAL:

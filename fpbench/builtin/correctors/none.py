@@ -6,17 +6,17 @@ from fpbench import Component, Correction, Corrector, Problem
 
 
 class NoCorrection(Corrector):
-    """The adversary's guess, unchanged: what a correction is compared with.
+    """The adversary's guess, unchanged: the baseline of corrections.
 
-    It needs no claim, so it goes with every disclosure.
+    It needs no claim, so it is compatible with every disclosure.
     """
 
     name = "none"
     summary = "leaves the guess as it is"
 
     def incompatible(self, other: Component) -> None:
-        """It goes with everything."""
+        """None: it is compatible with everything."""
 
     def correct(self, problem: Problem) -> Correction:
-        """Return a copy of the guess; nothing is solved, so there is no status."""
+        """A copy of the guess; nothing is solved, so there is no status."""
         return Correction(problem.guess.copy(), None)

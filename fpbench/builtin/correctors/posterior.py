@@ -15,7 +15,7 @@ from fpbench.correction import CountedProblem, compute_posterior
 _MOST = 700.0
 """Greatest log-odds: beyond them, probabilities near 0 underflow."""
 _SAME = 1e-12
-"""Share by which a probability may be less than another and still be as good."""
+"""Relative difference below which two probabilities count as tied."""
 
 
 class Posterior(Corrector):
@@ -24,14 +24,14 @@ class Posterior(Corrector):
     The adversary's calibrated probabilities are independent beliefs. The claim depends only on how
     many people of each prediction belong to each group, and everyone's posterior follows: exactly
     for two groups and for few people, else by maximum entropy under the expected counts. Facts
-    about any sets of people, such as those of a fairness report, count together with it (see
-    `fpbench.correction.compute_posterior`): who is proven by them is named, and the others' beliefs
-    are of maximum entropy given all counts. A row says how much the claim told this adversary, in
-    bits (`claim_bits` = -log2 of its probability; empty of facts about many people), and which
-    share of groups the adversary expects to name right, before the claim
-    (`prior_expected_accuracy`) and after (`expected_accuracy`).
+    about any sets of people, such as those of a fairness report, are used jointly with it (see
+    `fpbench.correction.compute_posterior`): it guesses the groups that they prove, and the other
+    beliefs have maximum entropy given all counts. A row has the information of the claim for this
+    adversary in bits (`claim_bits` = -log2 of its probability; empty for facts about many people),
+    and the adversary's expected accuracy before the claim (`prior_expected_accuracy`) and after
+    (`expected_accuracy`).
 
-    The named groups together need not satisfy the claim. In `fpbench.correct` weights are the
+    The guessed groups together need not satisfy the claim. In `fpbench.correct` weights are the
     log-odds of the guess, and other groups are equally likely; without weights they are all 1.
     """
 
@@ -40,21 +40,20 @@ class Posterior(Corrector):
     expresses: ClassVar[frozenset[str]] = COUNT_CONSTRAINTS | {"linear", Facts.word}
     measures = (
         *Measure.table("varying", """
-        claim_bits, bits | neither bits:1 | what the claim told the adversary: -log2 of its
-            probability
+        claim_bits, bits | neither bits:1 | information of the claim for the adversary: -log2
+            of its probability
         """),
         *Measure.table("asked", """
-        expected_accuracy | greater share | groups that the adversary expects to name right after
-            the claim
+        expected_accuracy | greater share | accuracy that the adversary expects after the claim
         prior_expected_accuracy | greater share | the same before the claim
         """),
     )  # fmt: skip
 
     def correct(self, problem: Problem) -> Correction:
-        """Condition on the claim; `infeasible` if it has no probability at all.
+        """Condition on the claim; the status is `infeasible` if its probability is 0.
 
-        Raises InputError if nothing is known, facts contradict each other, or, without beliefs, a
-        weight is no log-odds: above 700.
+        Raises InputError if there is no constraint, facts contradict each other, or, without
+        beliefs, a weight is not a log-odds, above 700.
         """
         self.check(problem)
         prior = _take_beliefs(problem) if problem.beliefs is None else problem.beliefs
@@ -63,7 +62,7 @@ class Posterior(Corrector):
         if chances is None:
             unknown = math.isnan(answer.claim_bits)
             return Correction(None, SolverStatus.TIMEOUT if unknown else SolverStatus.INFEASIBLE)
-        # Among equally likely groups the guess stays.
+        # Among tied groups the guess stays.
         likely, most = chances.argmax(axis=1), chances.max(axis=1)
         guessed = chances[np.arange(len(chances)), problem.guess]
         values = np.where(guessed >= (1 - _SAME) * most, problem.guess, likely)
@@ -90,7 +89,7 @@ def _take_beliefs(problem: Problem) -> NDArray[np.float64]:
     odds = np.ones(people) if problem.weights is None else problem.weights
     if (most := odds.max(initial=0.0)) > _MOST:
         raise InputError(
-            f"corrector 'posterior' takes weights for log-odds of the guess: they must be at most "
+            f"corrector 'posterior' uses weights as log-odds of the guess: they must be at most "
             f"{_MOST:g}, not {most:g}"
         )
     wrong = np.exp(-np.logaddexp(0, odds))

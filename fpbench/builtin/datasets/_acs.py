@@ -1,4 +1,4 @@
-"""What the data sets of the American Community Survey share: their files, and the checks."""
+"""Common parts of the American Community Survey's data sets: files and checks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ STATES: dict[str, str] = {entry[:2]: entry[2:] for entry in _FIPS.split()}
 """Numbers of the states."""
 
 NUMBERS = ("AGEP", "SCHL", "WKHP", "PINCP")
-"""Columns that count or are in order; all others are codes."""
+"""Numeric and ordinal columns; all others are codes."""
 _SEX = {"1": "Male", "2": "Female"}
 _RACE = {
     "1": "White", "2": "Black", "3": "American Indian", "4": "Alaska Native",
@@ -54,7 +54,7 @@ _RANGES = {
     "ESP": (1, 8), "CIT": (1, 5), "MIG": (1, 3), "MIL": (1, 5), "ANC": (1, 8), "NATIVITY": (1, 2),
     "DEAR": (1, 2), "DEYE": (1, 2), "DREM": (1, 2), "ESR": (1, 6), "FER": (1, 2),
 }  # fmt: skip
-"""First and last code, of the PUMS data dictionaries."""
+"""First and last code, from the PUMS data dictionaries."""
 _EXTRA = tell_extra("acs")
 _URL = "https://www2.census.gov/programs-surveys/acs/data/pums"
 
@@ -80,7 +80,7 @@ class _OfState:
 
 @dataclass(frozen=True)
 class _OfYears:
-    """Serial numbers, the longer of which begin with the year."""
+    """Serial numbers; the longer ones begin with the year."""
 
     first: int
     last: int
@@ -93,7 +93,7 @@ class _OfYears:
     def parse(self, text: str) -> int:
         if not text:
             raise ValueError
-        if len(text) < 13:  # of one year's file before 2017: it does not say the year
+        if len(text) < 13:  # from a one-year file before 2017, without the year
             return self.last
         year = int(text[:4]) if text[:4].isdecimal() else 0
         if not self.first <= year <= self.last:
@@ -123,11 +123,11 @@ class Survey(TabularDataset):
             **{name: _list_codes(first, last) for name, (first, last) in _RANGES.items()},
         },
     )  # fmt: skip
-    """Of OCCP, POBP and ST nothing is declared: they have hundreds of codes, or one."""
+    """OCCP, POBP and ST are not declared: they have hundreds of codes, or one."""
 
-    state: State = Field("TX", description="state, by its two letters")
+    state: State = Field("TX", description="two-letter code of the state")
     year: int = Field(2018, ge=2014, le=2100, description="year of the survey")
-    horizon: Literal["1-Year", "5-Year"] = Field("1-Year", description="years that a file holds")
+    horizon: Literal["1-Year", "5-Year"] = Field("1-Year", description="period of a file")
 
     @property
     def files(self) -> tuple[DataFile, ...]:
@@ -139,7 +139,7 @@ class Survey(TabularDataset):
         return (DataFile(f"{self.year}/{self.horizon}/{name}", url, other_names=(name,)),)
 
     def absent(self, home: DataHome) -> str | None:
-        """Why it cannot be loaded here, with the command that mends it."""
+        """Why it cannot be loaded here, with the command that helps."""
         if not home.missing(self.files):
             return None
         how, extra = self._fetch_command(), "" if find_spec("folktables") else f", after {_EXTRA}"
@@ -155,10 +155,10 @@ class Survey(TabularDataset):
         return f"fpbench data fetch {self.name}{''.join(options)}"
 
     def fetch(self, home: DataHome) -> list[Path]:
-        """Have folktables download the file to a temporary place, check it, and keep it.
+        """Let folktables download the file to a temporary folder, check it, and keep it.
 
-        Raises DataError if folktables is not installed, the file cannot be downloaded, or it is not
-        the one of this state and year.
+        Raises DataError if folktables is not installed, the file cannot be downloaded, or it is of
+        another state or year.
         """
         (file,) = self.files
         return [home.keep(file, self._download, check=self._read)]
@@ -175,17 +175,17 @@ class Survey(TabularDataset):
             with redirect_stdout(output):
                 arguments = (place, self.state, str(self.year), self.horizon, "person")
                 downloaded = Path(initialize_and_download(*arguments, download=True))
-            # folktables prints what went wrong and goes on; the file may then be half of one.
+            # folktables prints an error and continues; the file may then be incomplete.
             problem = output.getvalue().partition("Exception:")[2].strip()
             if problem or not downloaded.is_file():
                 raise DataError(problem or "folktables downloaded nothing")
             shutil.move(downloaded, path)
 
     def read(self, home: DataHome) -> LabelledColumns:
-        """Read the columns that are needed, and filter the rows.
+        """Read the needed columns, and filter the rows.
 
-        Raises DataError if the file is missing, of another state or year, or holds something
-        unexpected.
+        Raises DataError if the file is missing, of another state or year, or has unexpected
+        content.
         """
         if (why := self.absent(home)) is not None:
             raise DataError(why)
@@ -205,11 +205,11 @@ class Survey(TabularDataset):
 
     @abstractmethod
     def select_people(self, frame: DataFrame) -> Series:
-        """Who is not filtered out, (n,)."""
+        """Whether a person passes the filter, (n,)."""
 
     @abstractmethod
     def label_people(self, frame: DataFrame) -> tuple[Series, str]:
-        """Label of everyone, and what label 1 stands for."""
+        """Label of everyone, and the meaning of label 1."""
 
     def _list_features(self) -> tuple[str, ...]:
         renamed = {"RELP": "RELSHIPP"} if self.year >= 2019 else {}
@@ -227,7 +227,7 @@ class Survey(TabularDataset):
             what="the first line",
             columns=kinds,
             check=f"is it the {self.horizon} file of {self.state} of {self.year}?",
-            other_names={"ST": ("STATE",)},  # so called from 2023 on
+            other_names={"ST": ("STATE",)},  # its name from 2023 on
         )
         frame: DataFrame = read([path], layout)
         return frame

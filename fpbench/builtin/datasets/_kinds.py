@@ -1,4 +1,4 @@
-"""What the columns of published files hold."""
+"""Kinds of columns in published files."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from fpbench.data import Domain
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)  # nine digits fit the 32 bits of a column
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
-"""How a number may be written."""
+"""Accepted spelling of a number."""
 
 
 class ColumnKind(Protocol):
-    """What a column of a file holds."""
+    """The kind of a column of a file."""
 
     @property
     def expected(self) -> str:
-        """What a value should be, for messages."""
+        """Description of a valid value, for messages."""
 
     def parse(self, text: str) -> Any:
-        """The value of a field; ValueError if it is none."""
+        """The value of a field; ValueError if invalid."""
 
     def column(self, values: list[Any]) -> Any:
         """Values as a column of a data frame."""
@@ -38,11 +38,11 @@ class Whole:
     optional: bool = False
     """Whether an empty field is a missing value: the column is then of floats."""
     loose: bool = False
-    """Whether they may be written as spreadsheets do: 1.00E+05, 20000.0."""
+    """Whether spreadsheet notation is accepted: 1.00E+05, 20000.0."""
     expected = "a whole number"
 
     def parse(self, text: str) -> float:
-        """One of up to nine digits."""
+        """A whole number of up to nine digits."""
         if self.optional and not text:
             return float("nan")
         if _WHOLE.fullmatch(text):
@@ -64,7 +64,7 @@ class Number:
     expected = "a number"
 
     def parse(self, text: str) -> float:
-        """A finite one."""
+        """A finite number."""
         if not NUMBER.fullmatch(text) or not np.isfinite(value := float(text)):
             raise ValueError
         return value
@@ -76,12 +76,12 @@ class Number:
 
 @dataclass(frozen=True)
 class Words:
-    """Any words: a categorical whose categories are those of the whole table, sorted."""
+    """Any words: a categorical with the sorted categories of the whole table."""
 
     expected = "a word"
 
     def parse(self, text: str) -> str:
-        """One that is not empty."""
+        """A word, not empty."""
         if not text:
             raise ValueError
         return text
@@ -93,7 +93,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Codes:
-    """Codes and the names they stand for: a categorical whose categories are in that order."""
+    """Codes and their names: a categorical with categories in this order."""
 
     names: Mapping[str, str]
 
@@ -109,7 +109,7 @@ class Codes:
         return self.names[text]
 
     def column(self, values: list[Any]) -> Any:
-        """A categorical without categories that nobody has."""
+        """A categorical without unused categories."""
         present = set(values)
         return make_categorical(
             values, [n for n in dict.fromkeys(self.names.values()) if n in present]
@@ -140,12 +140,12 @@ class Label:
 
 @dataclass(frozen=True)
 class Code:
-    """Numeric codes without names: a categorical of whole numbers, in their order; -1 if empty."""
+    """Numeric codes without names: a categorical of whole numbers, sorted; -1 if empty."""
 
     expected = "a code"
 
     def parse(self, text: str) -> int:
-        """A number of up to nine digits; leading zeros do not count."""
+        """A number of up to nine digits, besides leading zeros."""
         if not text:
             return -1
         if not _WHOLE.fullmatch(text):
@@ -160,7 +160,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Day:
-    """Times, of which the day counts; an empty one is missing."""
+    """Times, rounded down to days; an empty field is missing."""
 
     expected = "a time like 2013-08-13 06:03:42"
 
@@ -178,7 +178,7 @@ class Day:
 def derive_domain(
     kinds: Mapping[str, ColumnKind], bounds: Mapping[str, tuple[float, float]]
 ) -> Domain:
-    """What is publicly known of columns: the names of their codes, and bounds."""
+    """The public domain of columns: names of their codes, and bounds."""
     coded = {
         name: tuple(dict.fromkeys(kind.names.values()))
         for name, kind in kinds.items()
@@ -188,12 +188,12 @@ def derive_domain(
 
 
 def parse_words(text: str) -> Codes:
-    """Words that stand for themselves, separated by blanks."""
+    """Codes that are their own names, from words separated by blanks."""
     return Codes({word: word for word in text.split()})
 
 
 def make_categorical(values: Sequence[Any], categories: Sequence[str]) -> Any:
-    """Make a categorical of strings."""
+    """A categorical of strings."""
     import pandas as pd
 
     return pd.Categorical(values, categories=list(categories))

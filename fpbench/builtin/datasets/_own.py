@@ -1,4 +1,4 @@
-"""What the data sets of a user's own files share."""
+"""The base of data sets from a user's own files."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
 
 _READ_AT_ONCE = 32 * 1024**2
-"""Bytes of a file that is read, about a second, when a run is planned."""
+"""Greatest size in bytes of a file to read while planning: about a second."""
 _EXAMPLE = {"label_column": "paid", "positive": "yes", "sensitive": "sex"}
 
 
 class OwnFile(Dataset):
-    """A file of the user's own; `fpbench.table` says how its columns are taken."""
+    """A file of the user's own; its columns are treated as by `fpbench.table`."""
 
     path: str = Field(
         min_length=1,
-        description="the file: absolute, or below the working or a data directory",
+        description="the file: absolute, or relative to the working or a data directory",
     )
     label_column: str = Field(description="column of the labels")
     sensitive: Sensitive = sensitive_field()
     positive: str | bool | int | float | None = Field(
         None, description="label that counts as 1; without it, labels must be 0 or 1, or booleans"
     )
-    drop: Dropped = Field((), description="columns that are not to be features")
+    drop: Dropped = Field((), description="columns to leave out of the features")
     household: str | None = Field(
-        None, description="column that says who lives together; limits are widened by it"
+        None, description="column of household ids; larger households widen limits"
     )
     missing: Literal["error", "drop"] = Field(
-        "error", description="what to do about missing values in columns that are used"
+        "error", description="what to do about missing values in used columns"
     )
     domain: DomainParameter = domain_field()
 
@@ -67,20 +67,20 @@ class OwnFile(Dataset):
 
     @property
     def files(self) -> tuple[DataFile, ...]:
-        """The file; in the working directory, if it is there."""
+        """The file; in the working directory if it exists there."""
         path = Path(self.path).expanduser()
         return (DataFile(str(path.resolve()) if path.is_file() else str(path)),)
 
     @property
     def n_groups(self) -> int | None:
-        """Number of groups, if the rules say it."""
+        """Number of groups, if the rules determine it."""
         if any(isinstance(item, str) for item in self.sensitive):
             return None
         return math.prod(len(item.groups) for item in self.sensitive if not isinstance(item, str))
 
     @property
     def measured_cuts(self) -> dict[str, str]:
-        """Groups that are cut at a quantile."""
+        """Groups that are cut at a quantile, and how."""
         return measured_cuts(self.sensitive)
 
     def absent(self, home: DataHome) -> str | None:
@@ -98,9 +98,9 @@ class OwnFile(Dataset):
         return [home.find(file) for file in self.files]
 
     def check(self, home: DataHome) -> None:
-        """Read the file, unless it is so large that this takes long: the run will, in any case.
+        """Read the file, unless it is too large: the run reads it anyway.
 
-        Raises InputError, DataError: as of `load`.
+        Raises InputError, DataError: as `load`.
         """
         (path,) = self.fetch(home)
         if path.stat().st_size <= _READ_AT_ONCE:
@@ -109,8 +109,8 @@ class OwnFile(Dataset):
     def load(self, home: DataHome) -> Table:
         """Read the file.
 
-        Raises InputError if a column or a value that is named is not there; DataError if the file
-        cannot be read, or is not as `fpbench.table` wants it.
+        Raises InputError if a named column or value does not exist; DataError if the file cannot be
+        read, or `fpbench.table` refuses it.
         """
         (path,) = self.fetch(home)
         return table(
@@ -127,4 +127,4 @@ class OwnFile(Dataset):
 
     @abstractmethod
     def frame(self, path: Path) -> DataFrame:
-        """Everything in the file; DataError if it cannot be read."""
+        """The whole file as a frame; DataError if it cannot be read."""

@@ -1,6 +1,6 @@
-"""The strict reader of published files: a row that is not as expected is an error with its line.
+"""The strict reader of published files: an unexpected row is an error with its line.
 
-Not pandas: that fills a short row with missing values, which would then be dropped in silence.
+Pandas would fill a short row with missing values, whose row would then be dropped silently.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from fpbench.tabular import LabelledColumns, TabularDataset
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file is written."""
+    """The layout of a file."""
 
     what: str
-    """What it should be, for messages."""
+    """Name of the expected file, for messages."""
     columns: Mapping[str, ColumnKind]
-    """The columns to read; all of them, in their order, if there is no header."""
+    """The columns to read; without a header, all columns in order."""
     check: str = ""
-    """How to find out what is wrong with it, for messages."""
+    """A hint for finding the fault, for messages."""
     header: bool = True
     separator: str = ","
     comment: str = ""
-    """Start of lines to be skipped."""
+    """Prefix of lines to skip."""
     missing: str | None = None
-    """Field for a missing value: a row that has one is dropped."""
+    """Field for a missing value: its row is dropped."""
     other_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Other names that a column may have in the header."""
+    """Alternative names of columns in the header."""
 
 
 class Content(NamedTuple):
-    """What a file would hold."""
+    """Content in memory, read like a file."""
 
     name: str
     text: str
 
     def open(self, **_: Any) -> StringIO:
-        """Read it as a file is read."""
+        """A stream of the content, as of a file."""
         return StringIO(self.text, newline="")
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class Content(NamedTuple):
 
 
 class PublishedDataset(TabularDataset):
-    """A data set of published files of one layout, whose last column is the label."""
+    """A data set of published files with one layout; the last column is the label."""
 
     published: ClassVar[tuple[DataFile, ...]]
     layout: ClassVar[Layout]
@@ -68,7 +68,7 @@ class PublishedDataset(TabularDataset):
     def find_files(self, home: DataHome) -> list[Path]:
         """Paths of the files.
 
-        Raises DataError if one is missing; says how to get it.
+        Raises DataError, with the command that fetches it, if one is missing.
         """
         try:
             return [home.find(file) for file in self.files]
@@ -79,7 +79,7 @@ class PublishedDataset(TabularDataset):
     def read(self, home: DataHome) -> LabelledColumns:
         """Read the files.
 
-        Raises DataError if a file is missing, or holds a row that is not of these data.
+        Raises DataError if a file is missing, or has an unexpected row.
         """
         frame = read(self.find_files(home), self.layout)
         return LabelledColumns(
@@ -95,8 +95,7 @@ def read(paths: Sequence[Path | Content], layout: Layout) -> Any:
 def read_parts(paths: Sequence[Path | Content], layout: Layout) -> tuple[Any, list[int]]:
     """Read files as one data frame, one after the other, and count the rows of each.
 
-    Raises DataError: names the file and the line, and if there is one the column and the value,
-    that is not as expected.
+    Raises DataError, with file and line, and column and value if known, of unexpected content.
     """
     import pandas as pd
 
@@ -143,7 +142,7 @@ def _find_line(row: int, origins: list[tuple[Path | Content, list[int]]]) -> str
 
 
 def _read_rows(path: Path | Content, layout: Layout) -> Iterator[tuple[int, list[str]]]:
-    """Line numbers, and fields of the layout's columns, of the rows in which nothing is missing."""
+    """Line numbers, and fields of the layout's columns, of rows without missing values."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = (line for line in file) if not layout.comment else _blank_comments(file, layout)
@@ -155,12 +154,12 @@ def _read_rows(path: Path | Content, layout: Layout) -> Iterator[tuple[int, list
 def _explain(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         byte = error.object[error.start]
-        return f"is not UTF-8 text (there is a byte {byte:#04x} that is none); save it as UTF-8"
+        return f"is not UTF-8 text (byte {byte:#04x} is invalid); save it as UTF-8"
     return f"cannot be read: {error}"
 
 
 def _blank_comments(file: Iterator[str], layout: Layout) -> Iterator[str]:
-    """Lines, blank where they are comments, so that they still count."""
+    """Lines, with comments replaced by blank lines to keep line numbers."""
     return ("\n" if line.startswith(layout.comment) else line for line in file)
 
 
@@ -182,12 +181,12 @@ def _parse_rows(
             raise DataError(_locate(f"{path}, line {reader.line_num}", problem, layout))
         row = [fields[place].strip() for place in places]
         if layout.missing is None or layout.missing not in row:
-            # Most values occur often: one string for all of them is a tenth of the memory.
+            # Most values repeat: sharing one string for equal values takes a tenth of the memory.
             yield reader.line_num, [known.setdefault(text, text) for text in row]
 
 
 def _find_column(name: str, header: list[str], path: Path | Content, layout: Layout) -> int:
-    """Where a column is; the first of several of its name."""
+    """Position of a column; the first of several with its name."""
     for candidate in (name, *layout.other_names.get(name, ())):
         if candidate in header:
             return header.index(candidate)

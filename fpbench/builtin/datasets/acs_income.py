@@ -1,4 +1,4 @@
-"""ACSIncome of folktables: who earns above 50,000 USD a year."""
+"""ACSIncome of folktables: incomes above 50,000 USD a year."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 
 
 class ACSIncome(Survey):
-    """ACSIncome of folktables: working adults of one state, and who earns above 50,000 USD a year.
+    """ACSIncome of folktables: working adults of one state; the label is a high income.
 
-    Kept are people above 16 years who earned more than 100 USD, work more than 0 hours a week, and
-    have a weight of at least 1. Label 1 is an income (PINCP) above 50,000 USD. For Texas, 2018,
-    that is 135,924 people by Ferry et al.; this loader was not run on the real file.
+    People are above 16 years, earned more than 100 USD, work more than 0 hours a week, and have a
+    weight of at least 1. Label 1 is an income (PINCP) above 50,000 USD. Ferry et al. report 135,924
+    people for Texas, 2018; this loader was not run on the real file.
 
     Features: AGEP (age), SCHL (schooling, 24 levels in order) and WKHP (hours a week) as whole
     numbers; COW, MAR, OCCP, POBP, RELP (RELSHIPP from 2019 on), SEX and RAC1P as categoricals of
-    the Census Bureau's codes, but SEX and RAC1P in words. folktables gives all of them as numbers;
+    the Census Bureau's codes, SEX and RAC1P in words. folktables gives all of them as numbers;
     occupation (OCCP) and place of birth (POBP) have hundreds of codes, and `drop = ["OCCP",
-    "POBP"]` saves much memory. What is missing is -1 (folktables writes 0, though it means -1:
-    `numpy.nan_to_num(x, -1)` does not say what to put there).
+    "POBP"]` saves much memory. Missing values are -1 (folktables writes 0 instead of the
+    intended -1: `numpy.nan_to_num(x, -1)` does not set the value).
 
     By default, groups are White and others, by RAC1P, as in Ferry et al.
 
-    The file of people is read as folktables keeps it, `YEAR/HORIZON/psam_pNN.csv` (before 2017:
-    `ssYYpXX.csv`) in a data directory, or without the folders. State and, as far as serial numbers
-    tell it, year are checked. There is no standard 1-year file of 2020.
+    The file of people is read from folktables' path, `YEAR/HORIZON/psam_pNN.csv` (before 2017:
+    `ssYYpXX.csv`) in a data directory, or without the folders. The state is checked, and the
+    year if serial numbers have it. There is no standard 1-year file of 2020.
 
     Source: the Census Bureau's public use microdata; licence: its terms of service,
     https://www.census.gov/data/developers/about/terms-of-service.html.
@@ -49,7 +49,7 @@ class ACSIncome(Survey):
     sensitive: Sensitive = sensitive_field(Attribute(column="RAC1P", one_of=("White",)))
 
     def select_people(self, frame: DataFrame) -> Series:
-        """Adults who earn and work."""
+        """Whether a person is an adult who earns and works."""
         return (
             (frame["AGEP"] > 16)
             & (frame["PINCP"] > 100)
@@ -58,5 +58,5 @@ class ACSIncome(Survey):
         )
 
     def label_people(self, frame: DataFrame) -> tuple[Series, str]:
-        """Whose income is above 50,000."""
+        """Whether the income is above 50,000."""
         return frame["PINCP"] > 50_000, "income above 50,000"

@@ -1,4 +1,4 @@
-"""UCI Adult: the census extract on which fair learning is most often tried."""
+"""UCI Adult: the census extract most used in fair learning."""
 
 from __future__ import annotations
 
@@ -48,30 +48,29 @@ _DOMAIN = Domain(
     },
     {name: tuple(text.split()) for name, text in _WORDS.items()},
 )  # fmt: skip
-"""The words of `adult.names`; of numbers its conditions, the survey's limits, or round numbers."""
+"""Categories from `adult.names`; bounds from its conditions, the survey's limits, or rounded."""
 _URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult"
 
 
 class Adult(PublishedDataset):
-    """UCI Adult: 45,222 people of the 1994 US census, and who earns above 50,000 USD a year.
+    """UCI Adult: 45,222 people of the 1994 US census; the label is an income above 50,000 USD.
 
-    Both of UCI's files are read, the 30,162 complete rows of `adult.data` first, then the 15,060
-    of `adult.test`. The 3,620 rows that miss a value (workclass, occupation or native-country) are
-    dropped, as they are in the literature that these benchmarks are compared with. Repeated rows
-    are kept.
+    Both UCI files are read, first the 30,162 complete rows of `adult.data`, then the 15,060 of
+    `adult.test`. The 3,620 rows with a missing value (workclass, occupation or native-country) are
+    dropped, as in the literature that benchmarks compare with. Repeated rows are kept.
 
-    Label 1 is an income above 50K (24.8 %). The chosen sensitive attributes are not features; the
-    rest are, and nothing else is dropped: age, fnlwgt (the census weight), education-num,
+    Label 1 is an income above 50K (24.8 %). All columns but the sensitive attributes are
+    features; nothing else is dropped: age, fnlwgt (the census weight), education-num,
     capital-gain, capital-loss and hours-per-week as whole numbers; workclass, education,
-    marital-status, occupation, relationship, native-country (and race or sex, where not
-    sensitive) as categoricals whose categories are those of the whole table, sorted.
+    marital-status, occupation, relationship, native-country (and race or sex, if not
+    sensitive) as categoricals with the sorted categories of the whole table.
 
     Groups, in order: sex: Female, Male (32.5 %, 67.5 %); race: Amer-Indian-Eskimo,
-    Asian-Pac-Islander, Black, Other, White; both: their 10 combinations, all of which have members.
-    Any other column may be the sensitive attribute, too.
+    Asian-Pac-Islander, Black, Other, White; both: their 10 combinations, none of them empty. Any
+    other column may be the sensitive attribute, too.
 
-    Note that `relationship` holds Husband and Wife, and so nearly names the sex of the married:
-    `drop = ["relationship"]` leaves it out.
+    Note that `relationship` has the values Husband and Wife, which reveal sex: `drop =
+    ["relationship"]` leaves it out.
     """
 
     name = "adult"
@@ -88,7 +87,7 @@ class Adult(PublishedDataset):
         groups=("Female", "Male"),
         source="UCI Machine Learning Repository, https://doi.org/10.24432/C5XW20",
         licence="CC BY 4.0",
-        dropped="3,620 rows that miss a value, as in the literature; no column",
+        dropped="3,620 rows with a missing value, as in the literature; no column",
     )
     published = (
         DataFile(
@@ -107,7 +106,7 @@ class Adult(PublishedDataset):
         columns={**_KINDS, "income": Label({"<=50K": 0, ">50K": 1, "<=50K.": 0, ">50K.": 1})},
         check="`fpbench data verify adult` compares it with the original",
         header=False,
-        comment="|",  # the test file's first line is one
+        comment="|",  # the test file's first line is a comment
         missing="?",
     )
     columns = _COLUMNS

@@ -38,12 +38,12 @@ class Bank(PublishedDataset):
     """UCI Bank marketing: 45,211 clients of a Portuguese bank who were called, 2008 to 2010.
 
     Label 1 is a client who took up the term deposit (11.7 %). No row and no column is dropped; the
-    16 columns but the sensitive ones are features, whole numbers or categoricals. "unknown" is a
-    value like any other; `pdays` is -1 for people who were never called before.
+    16 columns except the sensitive ones are features, whole numbers or categoricals. "unknown" is
+    an ordinary value; `pdays` is -1 for people who were never called before.
 
     By default, groups are people below 60 years (96.1 %) and of 60 or more.
 
-    Note that `duration`, the length of the call in seconds, is known only once the answer is, too:
+    Note that `duration`, the length of the call in seconds, is known only together with the label:
     `drop = ["duration"]` leaves it out.
     """
 

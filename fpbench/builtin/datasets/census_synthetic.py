@@ -1,4 +1,4 @@
-"""Synthetic census: embedded data of any size whose truth is known in closed form."""
+"""Synthetic census: embedded data of any size, of a distribution in closed form."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 _CHUNK = 16_384  # rows of one child seed; another value would change the data
 _MOST_CHANCES = 1_000_000
-"""Number of people up to which a table carries the chances of the groups."""
+"""Greatest number of people of a table with probabilities of the groups."""
 _BASE_LOGIT = -2.0
 _GROUP_EFFECT = 0.5
 
 
 class CensusSynthetic(Dataset):
-    r"""Made-up people with census-like features; how much these say of the group is a parameter.
+    r"""Synthetic people with census-like features; their dependence on the group is a parameter.
 
-    A row is drawn in this order, each draw independent given what it depends on:
+    A row is drawn in this order; draws are independent given the named conditions:
 
     1. *Group* g in 0..K-1, with probability proportional to 1 / (g + 1); names "A", "B", ...
        Two groups hold 2/3 and 1/3, ten hold from 34.1 % down to 3.4 %.
@@ -35,8 +35,8 @@ class CensusSynthetic(Dataset):
 
            P(v | g) = b_j(v) exp(dependence * w_j * t_jg * u_j(v)) / normaliser,
 
-       where t_jg = sqrt(K / 2) (1 - 2 ((g + 2j) mod K) / (K - 1)) spaces the groups evenly, in
-       another order for another feature, so that together they tell any two groups apart.
+       where t_jg = sqrt(K / 2) (1 - 2 ((g + 2j) mod K) / (K - 1)) spaces the groups evenly, in a
+       different order for each feature, so that together they distinguish any two groups.
     3. *Label* 1 ("high income") with probability
 
            P(1 | v, g) = logistic(-2 + sum_j c_j u_j(v_j) + dependence * 0.5 * t_0g).
@@ -54,11 +54,11 @@ class CensusSynthetic(Dataset):
     ============== ===================================== ================================ ===  ====
 
     Base probabilities, roughly those of Adult, are in `_make_features` of this module. At
-    dependence 0 neither features nor label say anything of the group. With two groups, at the
-    default, label 1 has 26 % of all, 34 % of A and 9 % of B.
+    dependence 0 features and label are independent of the group. With two groups, at the default,
+    26 % of all people, 34 % of A and 9 % of B have label 1.
 
-    Everything is therefore known: `posterior` gives the exact P(group | features, label), and no
-    adversary that sees only these can be more accurate than the mean of its largest value:
+    So `posterior` gives the exact P(group | features, label), and the mean of its largest value
+    bounds the accuracy of any adversary that sees only these:
 
     ==================== ===== ===== ===== ===== =====
     at dependence        0     0.25  0.5   0.75  1
@@ -66,11 +66,11 @@ class CensusSynthetic(Dataset):
     with ten groups      .341  .345  .403  .486  .562
     ==================== ===== ===== ===== ===== =====
 
-    Tables of up to 1,000,000 people carry `posterior` with them (`group_chances`), so that rows of
-    attacks say how accurate the best guess would be; larger ones do not, for the memory's sake.
+    Tables of up to 1,000,000 people include `posterior` (`group_chances`), so that rows of attacks
+    have the accuracy of the best possible guess; larger ones do not, to save memory.
 
-    Numbers come from `numpy.random.PCG64`, one child of `SeedSequence(seed)` for each 16,384 rows:
-    the same seed gives the same table, and a larger table begins with the rows of a smaller one.
+    Random numbers come from `numpy.random.PCG64`, one child of `SeedSequence(seed)` for each 16,384
+    rows: the same seed gives the same table, and a larger table begins with the rows of a smaller.
     """
 
     name = "census-synthetic"
@@ -79,9 +79,9 @@ class CensusSynthetic(Dataset):
     rows: int = Field(12_000, ge=100, le=10_000_000, description="number of people")
     groups: int = Field(2, ge=2, le=10, description="number of groups K")
     dependence: float = Field(
-        0.5, ge=0, le=1, description="how much features and label say of the group; 0: nothing"
+        0.5, ge=0, le=1, description="dependence of features and label on the group; 0: none"
     )
-    seed: int = Field(0, ge=0, description="seed of the generator; another seed, other people")
+    seed: int = Field(0, ge=0, description="seed of the generator")
 
     @property
     def n_groups(self) -> int:
@@ -91,7 +91,7 @@ class CensusSynthetic(Dataset):
     def load(self, home: DataHome | None = None) -> Table:
         """Generate the table; beyond 1,000,000 rows peak memory stays below twice its size.
 
-        Raises DataError if a group has no member, which may befall few rows in many groups.
+        Raises DataError if a group has no member, which may happen with few rows and many groups.
         """
         import pandas as pd
 
@@ -104,7 +104,7 @@ class CensusSynthetic(Dataset):
                     f"{letter!r} has no member; ask for more rows or fewer groups"
                 )
         data = {f.name: f.column(c) for f, c in zip(_make_features(), columns, strict=True)}
-        features = pd.DataFrame(data, copy=False)  # ours alone: sharing halves the memory
+        features = pd.DataFrame(data, copy=False)  # unshared: no copy halves memory
         chances = None
         if self.rows <= _MOST_CHANCES:
             chances = self.posterior(Sample(tuple(names), features=features, labels=labels))
@@ -185,7 +185,7 @@ class CensusSynthetic(Dataset):
         for start, child in zip(starts, children, strict=True):
             chunk = slice(start, min(start + _CHUNK, self.rows))
             rng = np.random.Generator(np.random.PCG64(child))
-            # A row's draws are neighbours in the stream, so a short chunk begins like a full one.
+            # A row's draws are consecutive in the stream, so a short chunk begins like a full one.
             draws = rng.random((chunk.stop - start, len(columns) + 2))
             group = np.searchsorted(shares, draws[:, 0], side="right")
             logit = _BASE_LOGIT + shifts.take(group)
@@ -199,7 +199,7 @@ class CensusSynthetic(Dataset):
 
 
 class _Feature(NamedTuple):
-    """A feature: its values, how often each occurs, and what each says of group and label."""
+    """A feature: its values, their base rates, and their scores for group and label."""
 
     name: str
     values: tuple[str, ...] | NDArray[np.integer]
@@ -211,7 +211,7 @@ class _Feature(NamedTuple):
 
     @property
     def public(self) -> list[Any]:
-        """Its categories, or the least and the greatest number."""
+        """Its categories, or its least and greatest number."""
         if isinstance(self.values, tuple):
             return list(self.values)
         return [float(self.values[0]), float(self.values[-1])]
@@ -232,19 +232,19 @@ class _Feature(NamedTuple):
 
     @property
     def stored(self) -> NDArray[np.integer]:
-        """What stands for each value in a column: the number itself, or a category's code."""
+        """Stored form of each value in a column: the number itself, or a category's code."""
         if isinstance(self.values, tuple):
             return np.arange(len(self.values), dtype=np.int8)
         return self.values
 
     def column(self, stored: NDArray[np.integer]) -> Any:
-        """Make a column of a DataFrame, sharing the memory of what is stored."""
+        """A column of a DataFrame that shares the memory of the stored values."""
         if isinstance(self.values, tuple):
             return _make_categorical(stored, self.values, ordered=self.ordered)
         return stored
 
     def encode(self, features: DataFrame) -> NDArray[np.intp]:
-        """Find where in `values` each person's value is, (n,)."""
+        """Position of each person's value in `values`, (n,)."""
         if self.name not in features:
             raise DataError(f"no feature {self.name!r}: the data are not from census-synthetic")
         column = features[self.name]
@@ -262,7 +262,7 @@ class _Feature(NamedTuple):
 
 @cache
 def _make_features() -> tuple[_Feature, ...]:
-    """Every feature, in the order in which they are drawn."""
+    """All features, in drawing order."""
     age = np.arange(17, 91, dtype=np.int16)
     ages = (age - 16.0) ** 1.9 * np.exp((16.0 - age) / 7.7)
     hours = np.arange(1, 100, dtype=np.int16)
@@ -311,6 +311,6 @@ def _draw(
     """Value of everyone by inverting the cumulated rates of their group, (n,)."""
     values = cumulated.shape[1]
     places = np.searchsorted(cumulated.ravel(), uniform + group, side="right") - group * values
-    # Where a sum is rounded, a draw at the edge would fall into another group.
+    # With a rounded sum, a draw at the edge would be in another group.
     inside: NDArray[np.intp] = places.clip(0, values - 1)
     return inside

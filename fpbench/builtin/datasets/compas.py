@@ -1,4 +1,4 @@
-"""COMPAS: ProPublica's data of people who were scored for the risk of reoffending."""
+"""COMPAS: ProPublica's data of people with scores for the risk of reoffending."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _RACES = ("African-American", "Asian", "Caucasian", "Hispanic", "Native American", "Other")
 _NAMING = ("name", "first", "last", "dob", "c_case_number", "r_case_number", "vr_case_number")
-"""Columns that name people: they are never written to disk."""
+"""Columns that identify people: they are never written to disk."""
 _ROWS, _FILTERED = 7_214, 6_172
 _DAYS = 30
 _FEATURES: dict[str, ColumnKind] = {
@@ -74,16 +74,16 @@ class Compas(PublishedDataset):
     Label 1 is the favourable outcome, no new offence within two years (54.5 %). Features are age,
     sex, race, the counts of juvenile felonies, misdemeanors and other offences and of priors, the
     degree of the charge, the days between screening and arrest, and the days spent in jail (from
-    the day in to the day out, as ProPublica counts them); without the sensitive columns. The COMPAS
-    scores are no features, nor is anything that was known later.
+    the day in to the day out, as ProPublica counts them); without the sensitive columns. COMPAS
+    scores and later information are not features.
 
     `jail = "years"` has the years of going in and out instead of the days, as van der Steen et al.
-    (2023) have; it takes these to come near the unfairness that they report. Such years say more of
-    how the data were collected than of people: who left jail later was watched for a shorter time.
+    (2023) have; only these come near their reported unfairness. Such years reflect data collection
+    more than people: people who left jail later were observed for a shorter time.
 
     By default, groups are African-Americans (51.4 %) and others.
 
-    A download loses its names, dates of birth and case numbers before it is written to disk.
+    Names, dates of birth and case numbers of a download are removed before it is written to disk.
     """
 
     name = "compas"
@@ -102,7 +102,7 @@ class Compas(PublishedDataset):
         licence="none stated; public records, published for others to analyse",
         dropped=(
             "1,042 rows by ProPublica's filters; names, dates of birth and case numbers; the "
-            "COMPAS scores; all that was known only later"
+            "COMPAS scores; all later information"
         ),
     )
     published = (_FILE,)
@@ -123,23 +123,23 @@ class Compas(PublishedDataset):
     sensitive: Sensitive = sensitive_field(Attribute(column="race", one_of=("African-American",)))
     jail: Literal["days", "years"] = Field(
         "days",
-        description="what is known of jail: the days there (days_in_jail), or the years of going "
-        "in and out (jail_in_year, jail_out_year)",
+        description="features about jail: the days there (days_in_jail), or the years of going in "
+        "and out (jail_in_year, jail_out_year)",
     )
 
     def fetch(self, home: DataHome) -> list[Path]:
-        """Download the file if it is not here; what names people is never written to disk.
+        """Download the file if it is missing; identifying columns are never written to disk.
 
-        ProPublica's own bytes are not known to us: the file is accepted if it holds what it should.
+        No checksum of ProPublica's file is known: the file is accepted by its content.
 
-        Raises DataError if it cannot be downloaded, or does not hold what it should.
+        Raises DataError if it cannot be downloaded, or its content is not as expected.
         """
         return [home.fetch(_FILE, accept=_anonymise)]
 
     def read(self, home: DataHome) -> LabelledColumns:
         """Read the file and filter its rows.
 
-        Raises DataError if the file is missing, or holds a row that is not as ProPublica's.
+        Raises DataError if the file is missing, or has a row unlike ProPublica's.
         """
         (path,) = self.find_files(home)
         frame = _filter_rows(read([path], _LAYOUT))
@@ -171,7 +171,7 @@ def _filter_rows(frame: DataFrame) -> DataFrame:
 
 
 def _anonymise(content: bytes) -> bytes:
-    """The file without what names people, if it holds what it should."""
+    """The file without identifying columns; DataError if its content is not as expected."""
     try:
         rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
     except (UnicodeDecodeError, csv.Error) as error:
@@ -186,11 +186,11 @@ def _anonymise(content: bytes) -> bytes:
     ]
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(without_names)
-    frame = read([Content("what came", text.getvalue())], _LAYOUT)
+    frame = read([Content("the download", text.getvalue())], _LAYOUT)
     counts = len(frame), len(_filter_rows(frame))
     if counts != (_ROWS, _FILTERED):
         raise DataError(
-            f"what came holds {counts[0]:,} rows, {counts[1]:,} after the filters, where "
+            f"the download has {counts[0]:,} rows, {counts[1]:,} after the filters, but "
             f"ProPublica's file has {_ROWS:,} and {_FILTERED:,}"
         )
     return text.getvalue().encode()

@@ -45,15 +45,14 @@ class CreditCard(PublishedDataset):
     """UCI default of credit card clients: 30,000 clients of a bank in Taiwan, 2005.
 
     Label 1 is a client who did not pay in the next month (22.1 %). `ID` is dropped. SEX, EDUCATION
-    and MARRIAGE are categoricals in words (codes that UCI does not document are "undocumented" and
+    and MARRIAGE are categoricals in words (codes that UCI does not document are "undocumented" with
     the code); all other columns are whole numbers: the limit, age, and for six months the state of
     payment (PAY, -2 to 9), the bill and the amount paid, in New Taiwan dollars.
 
     Groups: male (39.6 %) and female.
 
-    The file is read as it is spread (`UCI_Credit_Card.csv`; the label may be called
-    `default.payment.next.month`); it is fetched from OpenML and turned into that file, byte by
-    byte.
+    The usual file is read (`UCI_Credit_Card.csv`; the label may be called
+    `default.payment.next.month`); data fetched from OpenML are converted to exactly that file.
     """
 
     name = "credit-card"
@@ -73,7 +72,7 @@ class CreditCard(PublishedDataset):
             f"UCI Machine Learning Repository, https://doi.org/10.24432/C55S3H; OpenML {_OPENML}"
         ),
         licence="CC BY 4.0",
-        dropped="ID, which names people",
+        dropped="ID, an identifier",
     )
     published = (_FILE,)
     layout = Layout(
@@ -101,10 +100,9 @@ class CreditCard(PublishedDataset):
     sensitive: Sensitive = sensitive_field("SEX")
 
     def fetch(self, home: DataHome) -> list[Path]:
-        """Make the file of what OpenML has, if it is not here.
+        """Make the file from OpenML's data, if it is missing.
 
-        Raises DataError if OpenML cannot be reached, or what comes does not make the known
-        original.
+        Raises DataError if OpenML cannot be reached, or its data do not give the known original.
         """
         return [home.keep(_FILE, lambda path: path.write_bytes(to_spread_file(_fetch_openml())))]
 
@@ -114,7 +112,7 @@ def _fetch_openml() -> DataFrame:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of retries; the last failure is reported below
+            warnings.simplefilter("ignore")  # about retries; the last failure is reported below
             got = fetch_openml(data_id=_OPENML, as_frame=True, parser="auto", cache=False)
     except (OSError, ValueError, KeyError) as error:
         raise DataError(f"OpenML gave no data set {_OPENML}: {error}") from error
@@ -123,11 +121,11 @@ def _fetch_openml() -> DataFrame:
 
 
 def to_spread_file(frame: DataFrame) -> bytes:
-    """Write what OpenML has as the file that is spread.
+    """The usual file, from OpenML's data.
 
     `frame`: columns x1 to x23 and y, whole numbers.
 
-    Raises DataError if a column is missing, or holds something else.
+    Raises DataError if a column is missing, or has other values.
     """
     import pandas as pd
 
@@ -148,5 +146,5 @@ def to_spread_file(frame: DataFrame) -> bytes:
 
 
 def _format_number(number: int) -> str:
-    """Write a whole number as the spreadsheet did through which the file went."""
+    """A whole number in the spreadsheet notation of the original file."""
     return f"{number:.2E}" if number and number % 100_000 == 0 else str(number)

@@ -1,4 +1,4 @@
-"""Statlog German credit: who pays a loan back."""
+"""Statlog German credit: good and bad credit risks."""
 
 from __future__ import annotations
 
@@ -62,15 +62,14 @@ _KINDS: dict[str, ColumnKind] = {
 class German(PublishedDataset):
     """Statlog German credit: 1,000 applicants for a loan of 1973 to 1975, 70 % of them good.
 
-    Label 1 is a good credit risk. The file holds one column for sex and marital status; sex is made
-    of it (A92 and A95 female, the others male, as the literature does) and it is then dropped,
-    since A92, the only code of women that occurs, would tell sex again. The other 19 columns are
+    Label 1 is a good credit risk. The file has one column for sex and marital status; sex is
+    derived from it (A92 and A95 female, the others male, as in the literature) and it is then
+    dropped, since A92, the only female code in the data, reveals sex. The other 19 columns are
     features: seven of them whole numbers, the rest categoricals in the words of UCI's description
     instead of its codes.
 
-    That description is known to be wrong in places (Grömping, 2019): A92 may hold single men too,
-    and the codes of foreign workers may be the wrong way round. Sex is therefore uncertain in these
-    data.
+    That description is known to be wrong in places (Grömping, 2019): A92 may include single
+    men, and the codes of foreign workers may be swapped. Sex is therefore uncertain in these data.
     """
 
     name = "german"
@@ -89,7 +88,7 @@ class German(PublishedDataset):
         groups=("male", "female"),
         source="UCI Machine Learning Repository, https://doi.org/10.24432/C5NC77",
         licence="CC BY 4.0",
-        dropped="personal status: sex is derived from it, and its only code of women reveals sex",
+        dropped="personal status: sex is derived from it, and its only female code reveals sex",
     )
     published = (
         DataFile(

@@ -14,7 +14,7 @@ from fpbench.data import DatasetFacts, Sensitive
 from fpbench.tabular import LabelledColumns, sensitive_field
 
 _CUT = 27.576
-"""The median of the published file, as a constant, which is public: no recording moves it."""
+"""The median of the published file, as a public constant: no recording changes it."""
 _POSITIVE = f"total UPDRS above {_CUT}"
 _KINDS: dict[str, ColumnKind] = {
     "age": Whole(),
@@ -34,17 +34,17 @@ class Parkinsons(PublishedDataset):
     """UCI Parkinsons telemonitoring: 5,875 voice recordings of 42 people, at home over six months.
 
     Label 1 is a total UPDRS (a score of the severity of the disease) above 27.576, its median over
-    the 5,875 recordings (49.9 % are above). The number is a constant of this loader: computed from
-    the people at hand it would tell of each of them, and no private learner could guarantee
-    anything. `subject#` and both scores (`motor_UPDRS`, `total_UPDRS`) are
-    dropped: the one names people, the others are what is predicted. Features are age, the days
-    since a person began, and 16 measures of the voice, all of them numbers.
+    the 5,875 recordings (49.9 % are above). The number is a constant of this loader:
+    computed from the loaded people it would depend on each of them, and no private learner could
+    give a guarantee. `subject#`, an identifier, and both scores (`motor_UPDRS`, `total_UPDRS`), the
+    target, are dropped. Features are age, the days since the person's start, and 16 voice measures,
+    all of them numbers.
 
     Groups: male (68.2 %) and female.
 
-    **Rows are not people.** About 140 rows are of the same person, whose age and sex they share,
-    and they are not independent. Privacy for one record does not protect a person who has 140 of
-    them, and a random split puts the same person into the training part and the attack set.
+    **Rows are not people.** Each person has about 140 rows, with the same age and sex, which are
+    not independent. Privacy for one record does not protect a person with 140 records, and a random
+    split puts the same person into the training part and the attack set.
     """
 
     name = "parkinsons"
@@ -63,9 +63,9 @@ class Parkinsons(PublishedDataset):
         source="UCI Machine Learning Repository, https://doi.org/10.24432/C5ZS3N",
         licence="CC BY 4.0",
         dropped=(
-            "subject#, which names people, and both scores, which are what is predicted; note that "
-            "rows are recordings, about 140 of each of 42 people, and so not independent: privacy "
-            "for one record does not protect a person"
+            "subject#, an identifier, and both scores, the target; note that rows are recordings, "
+            "about 140 of each of 42 people, and so not independent: privacy for one record does "
+            "not protect a person"
         ),
     )
     published = (
@@ -101,8 +101,7 @@ class Parkinsons(PublishedDataset):
     def read(self, home: DataHome) -> LabelledColumns:
         """Read the file, and cut the score at the constant.
 
-        Raises DataError if the file is missing, or holds a row that is not of Parkinsons
-        telemonitoring.
+        Raises DataError if the file is missing, or has an unexpected row.
         """
         scored = super().read(home)
         features = scored.columns[list(_KINDS)]

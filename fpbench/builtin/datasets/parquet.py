@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class Parquet(OwnFile):
-    """A parquet file of your own, one row a person.
+    """A parquet file of your own, one row per person.
 
     Numbers stay numbers; strings, booleans and categoricals become categoricals; other types
-    (dates, lists) are refused with the name of the column, which may be dropped. An index that was
-    written with a name is a column.
+    (dates, lists) are refused with the name of the column, which you may drop. A named index
+    becomes a column.
 
     Labels must be 0 or 1 or booleans, or `positive` says which value counts as 1.
 
-    A feature that is the same for everyone, or names everyone (words that are all different, or
-    numbers that merely count rows), is refused with the `drop` that leaves it out.
+    A feature that is the same for everyone, or an identifier (distinct words, or numbers that count
+    rows), is refused with the `drop` that leaves it out.
     """
 
     name = "parquet"
@@ -33,17 +33,17 @@ class Parquet(OwnFile):
 
     @classmethod
     def unavailable(cls) -> str | None:
-        """Needs pyarrow."""
+        """Why it cannot run here: without pyarrow."""
         return None if find_spec("pyarrow") else f"needs pyarrow: {tell_extra('parquet')}"
 
     @classmethod
     def write_example(cls, frame: DataFrame, path: Path) -> None:
-        """Write a frame as a file of this format, if that can be done here."""
+        """Write a frame as a file of this format, if pyarrow is installed."""
         if cls.unavailable() is None:
             frame.to_parquet(path)
 
     def frame(self, path: Path) -> DataFrame:
-        """Everything in the file; DataError if it cannot be read."""
+        """The whole file as a frame; DataError if it cannot be read."""
         if why := self.unavailable():
             raise DataError(f"{path}: {why}")
         return read_parquet(path)

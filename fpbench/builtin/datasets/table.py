@@ -1,4 +1,4 @@
-"""A table that was handed over from Python."""
+"""A table passed from Python."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from fpbench.base import suggest_name
 
 
 class GivenTable(Dataset):
-    """A table of your own, handed over from Python with the matrix.
+    """A table of your own, passed from Python with the matrix.
 
     In the matrix, `use = "table"` and `table = "people"`; in Python::
 
         people = fpbench.table(frame, label="paid", sensitive="sex")
         fpbench.run("matrix.toml", tables={"people": people})
 
-    Results are kept by what the table holds: another table of the same name makes other cells.
+    Results are stored by the table's content: another table of the same name makes other cells.
     """
 
     name = "table"
-    summary = "your own table, handed over from Python: fpbench.run(..., tables={...})"
+    summary = "your own table, passed from Python: fpbench.run(..., tables={...})"
 
-    table: str = Field(min_length=1, description="name under which it is handed over")
+    table: str = Field(min_length=1, description="its name in `tables`")
 
     @classmethod
     def examples(cls, directory: Path) -> list[dict[str, Any]]:
-        """The table that whoever tests hands over."""
+        """The table that `fpbench check` passes."""
         return [{"table": "people"}]
 
     def absent(self, home: DataHome) -> str | None:
@@ -45,16 +45,16 @@ class GivenTable(Dataset):
             )
         known = f"; {suggest_name(self.table, home.tables)}" if home.tables else ""
         return (
-            f"no table {self.table!r} was handed over: fpbench.run(..., "
-            f'tables={{"{self.table}": ...}}) does it, in Python{known}'
+            f"no table {self.table!r} was passed: use fpbench.run(..., "
+            f'tables={{"{self.table}": ...}}) in Python{known}'
         )
 
     def checksums(self, home: DataHome) -> dict[str, Callable[[], str]]:
-        """How to compute the checksum of what the table holds."""
+        """A function that computes the checksum of the table's content."""
         return {f"table {self.table}": home.tables[self.table].digest}
 
     def load(self, home: DataHome) -> Table:
-        """Give the table; DataError if no table of the name was handed over."""
+        """The table; DataError if no table of this name was passed."""
         if (why := self.absent(home)) is not None:
             raise DataError(why)
         return home.tables[self.table]

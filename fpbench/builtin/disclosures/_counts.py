@@ -1,4 +1,4 @@
-"""What disclosures of counts share: they claim no rates, and proofs from them take time."""
+"""The base of disclosures of counts: no claims about rates, and slow proofs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from fpbench.claims import Facts
 
 
 class CountDisclosure(Disclosure):
-    """Publishes counts of groups in sets of people, and no claim that compares rates."""
+    """Publishes counts of groups in sets of people, without a claim that compares rates."""
 
     @property
     def portable(self) -> bool:
-        """Never: proofs and beliefs end at limits of time."""
+        """Never: proofs and beliefs depend on time limits."""
         return False
 
     def forms(self) -> tuple[str, ...]:
@@ -19,5 +19,5 @@ class CountDisclosure(Disclosure):
         return ()
 
     def words(self) -> list[str]:
-        """Counts in sets of people, and what else is known."""
+        """Words of counts in sets of people, and of further facts."""
         return [Facts.word, *super().words()]

@@ -8,15 +8,15 @@ _STEPS = 1000
 
 
 def limit_step_nats(least: Fraction = Fraction(0)) -> float:
-    """Logarithm of how many tolerances from the least one to 1 may be disclosed."""
+    """Logarithm of the number of possible tolerances from the least one to 1."""
     return math.log(_STEPS - math.ceil(least * _STEPS) + 1)
 
 
 def round_up(least: Fraction) -> float:
-    """The least multiple of 0.001 that is not below, up to 1, as the float with its digits."""
+    """The least multiple of 0.001 not below `least`, up to 1, as the float with its digits."""
     return min(math.ceil(least * _STEPS), _STEPS) / _STEPS
 
 
 def round_down(greatest: Fraction) -> float:
-    """The greatest multiple of 0.001 that is not above, at least 0, as that float."""
+    """The greatest multiple of 0.001 not above `greatest`, from 0, as such a float."""
     return max(math.floor(greatest * _STEPS), 0) / _STEPS

@@ -1,4 +1,4 @@
-"""The disclosure of a differentially private audit: its release, or what its auditor was told."""
+"""The disclosure of a differentially private audit: its release, or its noisy counts."""
 
 from __future__ import annotations
 
@@ -34,41 +34,40 @@ from fpbench.privacy import Curator, RecordingCurator, limit_private_nats
 
 
 class DPRelease(Disclosure):
-    """What a differentially private audit of the training people releases, or tells its auditor.
+    """The release, or noisy counts, of a differentially private audit of the training people.
 
-    A curator who holds the groups of the training people answers the auditor, who never sees them.
+    A curator with the groups of the training people answers the auditor, who never sees them.
     The auditor releases an estimate of the ratio of the least to the greatest group rate, with an
     interval. An adversary reads it as a claim of the form `ratio`: with `says = "interval"`, that
-    the ratio is at least the lower end and at most the upper end; with `lower`, the first of these
-    only; with `estimate`, that the ratio is at least the estimate. Ends are rounded outwards to
+    the ratio is between the lower and the upper end; with `lower`, that it is at least the lower
+    end; with `estimate`, that the ratio is at least the estimate. Ends are rounded outwards to
     multiples of 0.001. Everything after the curator's answers is post-processing, so the claim is
     as private as the answers.
 
     The claim may be false or even impossible (see `on_infeasible` of the correctors): a row says
     whether its lower end is true (`claim_holds`), whether the whole interval is
-    (`claim_interval_holds`), and which epsilon it cost (`claim_epsilon`). If an auditor repeats its
-    audit, the first release counts.
+    (`claim_interval_holds`), and its epsilon (`claim_epsilon`). If an auditor repeats its audit,
+    the first release is used.
 
     With `says = "counts"` the auditor is the adversary: it has the curator's answers, noisy counts
-    of the groups in cells of people whom it chose, and knows the law of their noise. They are facts
-    (`fpbench.claims.Facts`), as those of `report` are, and the corrector `posterior` reads them. An
-    auditor that asks about the model's rules (`pafer` with `per_rule`) makes them the cells.
+    of the groups in cells of its choice, and knows the noise distribution. They are facts
+    (`fpbench.claims.Facts`), like those of `report`, and the corrector `posterior` reads them. For
+    an auditor that queries the model's rules (`pafer` with `per_rule`) the rules are the cells.
 
     An upper end makes the corrector's problem harder: `exact` took one second for 10,000 people of
-    two groups and five seconds for 5,000 people of four; for 10,000 people of five groups a minute
-    was not enough. `says = "lower"` leaves the upper end out.
+    two groups and five seconds for 5,000 people of four; for 10,000 people of five groups it took
+    over a minute. `says = "lower"` leaves the upper end out.
 
     Notes
     -----
-    van der Steen et al. audit the test set for a trusted auditor. Publishing an audit of the
-    training people tells an adversary something about them; a run with this disclosure measures
-    how much that helps. Epsilon bounds what someone who knows everybody else learns of one person;
-    it does not bound how well all groups can be guessed from features and one number about the
-    whole.
+    van der Steen et al. audit the test set for a trusted auditor. A published audit of the training
+    people gives an adversary information about them; a run with this disclosure measures how much.
+    Epsilon bounds what someone who knows everybody else learns about one person; it does not bound
+    the accuracy of guesses of all groups from features and one number about all people.
     """
 
     name = "dp-release"
-    summary = "what a differentially private audit released, or the noisy counts behind it"
+    summary = "the release of a differentially private audit, or its noisy counts"
     reference = (
         "van der Steen, Vink, Kaya. Privacy Constrained Fairness Estimation for Decision Trees. "
         "arXiv:2312.08413, 2023"
@@ -77,7 +76,7 @@ class DPRelease(Disclosure):
         claim_estimate | neither ratio | the ratio that the private audit estimated
         claim_low | neither ratio | lower end of its interval
         claim_high | neither ratio | upper end of its interval
-        claim_interval_holds | greater yes or no | whether the true ratio is in it
+        claim_interval_holds | greater yes or no | whether its interval contains the true ratio
     """)  # fmt: skip
 
     auditor: Auditor = Field(
@@ -85,9 +84,9 @@ class DPRelease(Disclosure):
     )
     says: Literal["interval", "lower", "estimate", "counts"] = Field(
         "interval",
-        description="claim that the ratio of the groups' rates lies in the interval, is at least "
-        "its lower end, or is at least the estimate; or no ratio, but all counts that the auditor "
-        "was told",
+        description="claim that the ratio of the groups' rates is in the interval, is at least "
+        "its lower end, or is at least the estimate; or all noisy counts of the auditor instead "
+        "of a ratio",
     )
 
     @classmethod
@@ -101,8 +100,8 @@ class DPRelease(Disclosure):
     def _check_private(cls, auditor: Auditor) -> Auditor:
         if "curator" not in auditor.sees:
             raise ValueError(
-                f"auditor {auditor.name!r} asks no curator, so its result is not private; "
-                'choose one that does, such as { use = "pafer", ... }'
+                f"auditor {auditor.name!r} queries no curator, so its result is not private; "
+                'choose one with a curator, such as { use = "pafer", ... }'
             )
         return auditor
 
@@ -110,25 +109,25 @@ class DPRelease(Disclosure):
     def _check_rules(self) -> DPRelease:
         if self.auditor.needs_rules and self.says != "counts":
             raise ValueError(
-                f"auditor {self.auditor.name!r} reads the rules of the model, and whoever hears a "
-                "ratio knows only its predictions; choose a mode that needs no rules, or says = "
+                f"auditor {self.auditor.name!r} reads the rules of the model, but readers of a "
+                "ratio know only its predictions; choose a mode that needs no rules, or says = "
                 '"counts"'
             )
         return self
 
     @property
     def needs_model(self) -> bool:
-        """For an auditor that asks about its rules."""
+        """Whether the auditor queries the model's rules."""
         return self.auditor.needs_rules
 
     @property
     def portable(self) -> bool:
-        """Whether beliefs are the same everywhere: those of counts end at limits of time."""
+        """Not with counts: their beliefs depend on time limits."""
         return self.says != "counts"
 
     @property
     def protects(self) -> frozenset[str]:
-        """What the auditor protects."""
+        """Columns that the auditor protects."""
         return self.auditor.protects
 
     def incompatible(self, other: Component) -> str | None:
@@ -136,7 +135,7 @@ class DPRelease(Disclosure):
         return super().incompatible(other) or self.auditor.incompatible(other)
 
     def forms(self) -> tuple[str, ...]:
-        """Ratios, if it claims one."""
+        """The form `ratio`, unless it publishes counts."""
         return () if self.says == "counts" else ("ratio",)
 
     def words(self) -> list[str]:
@@ -145,7 +144,7 @@ class DPRelease(Disclosure):
         return [*super().words(), *more.get(self.says, [])]
 
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
-        """Audit the training people, and claim what the audit released or was told.
+        """Audit the training people, and claim its release or its counts.
 
         Raises InputError if the auditor gives no release, or no interval where one is needed;
         PluginError if its numbers are not ratios.
@@ -193,7 +192,7 @@ class DPRelease(Disclosure):
         return Claim(constraint, self.name, also, notes, release.guarantee, release.noise, nats)
 
     def _read_interval(self, estimate: float, low: float, high: float) -> tuple[float, float]:
-        """The least and the greatest ratio that are claimed."""
+        """The least and the greatest claimed ratio."""
         no_interval = np.isnan(low) and np.isnan(high)
         if no_interval and self.says != "estimate":
             raise InputError(

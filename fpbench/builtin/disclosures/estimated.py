@@ -1,4 +1,4 @@
-"""What an adversary estimates of the target's fairness when nothing is disclosed."""
+"""The adversary's estimate of the target's fairness if nothing is disclosed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Estimated(Disclosure):
         "SaTML 2023"
     )
     measures = Measure.table("varying", """
-        metric_right | greater yes or no | whether the estimated metric is what the learner was
-            trained for
+        metric_right | greater yes or no | whether the learner was trained for the estimated
+            metric
     """)  # fmt: skip
 
     metric: Metric | Literal["asked"] | None = Field(
@@ -42,11 +42,11 @@ class Estimated(Disclosure):
     form: Form = Field("to-overall", description="how the groups' rates are compared")
 
     def forms(self) -> tuple[str, ...]:
-        """The form it is set to."""
+        """The parameter `form`."""
         return (self.form,)
 
     def incompatible(self, other: Component) -> str | None:
-        """Why the learner's metric cannot be known: it has none."""
+        """Why the adversary cannot know the learner's metric: there is none."""
         if self.metric == "asked" and isinstance(other, Learner) and other.asked() is None:
             return (
                 f"learner {other.name!r} is trained for no fairness metric, so disclosure "
@@ -73,8 +73,8 @@ class Estimated(Disclosure):
             )
             for metric in metrics
         }
-        metric = min(measured, key=lambda name: measured[name])  # of equals, the first
+        metric = min(measured, key=lambda name: measured[name])  # the first of tied ones
         right = None if target is None else int(metric == target.metric)
         constraint = RateConstraint(metric, round_up(measured[metric]), self.form)
-        # The adversary knows the groups that it is computed from: it tells nothing of the target.
+        # Computed from known groups of the attack set: no information about the target.
         return Claim(constraint, self.name, notes={"metric_right": right}, nats=0.0)

@@ -8,7 +8,7 @@ from fpbench import Context, Disclosure
 
 
 class Hidden(Disclosure):
-    """Discloses nothing of the target's fairness: only facts that are `also` known can help.
+    """Discloses nothing about the target's fairness: only facts in `also` can help.
 
     The accuracy of attacks against it is the baseline of every other disclosure.
     """

@@ -1,4 +1,4 @@
-"""The disclosure of a fairness measured under differential privacy."""
+"""The disclosure of an unfairness measured under differential privacy."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Noisy(Disclosure):
 
     @classmethod
     def examples(cls, directory: Path) -> list[dict[str, Any]]:
-        """Epsilon 1."""
+        """Laplace noise at epsilon 1."""
         return [{"epsilon": 1.0}]
 
     @property
@@ -70,11 +70,11 @@ class Noisy(Disclosure):
         return frozenset({"sensitive"})
 
     def forms(self) -> tuple[str, ...]:
-        """The form it is set to."""
+        """The parameter `form`."""
         return (self.form,)
 
     def incompatible(self, other: Component) -> str | None:
-        """Why no metric is set: the learner is trained for none either."""
+        """Why there is no metric: neither parameter nor learner has one."""
         if isinstance(other, Learner) and other.asked() is None and self.metric is None:
             return (
                 f"learner {other.name!r} is trained for no fairness metric, so disclosure "
@@ -94,7 +94,7 @@ class Noisy(Disclosure):
                 f"disclosure {self.name!r}: `metric` does not say which one to measure"
             )
         k, measured = len(people.groups), []
-        # The slices are disjoint, so each may use all of epsilon (parallel composition).
+        # The slices are disjoint, so each may use the full epsilon (parallel composition).
         for part in RateConstraint(metric).slices(people.labels):
             members, positives = group_counts(people.sensitive, people.predictions, k, part)
             counts = np.concatenate([members - positives, positives])

@@ -34,11 +34,11 @@ class Published(Disclosure):
     form: Form = Field("to-overall", description="how the claim compares the groups' rates")
 
     def forms(self) -> tuple[str, ...]:
-        """The form it is set to."""
+        """The parameter `form`."""
         return (self.form,)
 
     def incompatible(self, other: Component) -> str | None:
-        """Why no metric is set: the learner is trained for none either."""
+        """Why there is no metric: neither parameter nor learner has one."""
         if isinstance(other, Learner) and other.asked() is None and self.metric is None:
             return (
                 f"learner {other.name!r} is trained for no fairness metric, so disclosure "
@@ -48,7 +48,7 @@ class Published(Disclosure):
         return None
 
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
-        """Measure the predictions and claim what is true of them.
+        """Measure the predictions and make a true claim about them.
 
         Raises InputError if neither the learner nor the disclosure names a metric.
         """

@@ -27,68 +27,67 @@ from fpbench.privacy import limit_private_nats
 
 
 class Report(CountDisclosure):
-    """A fairness report of the target people, as dashboards and model cards have them.
+    """A fairness report of the target people, as in dashboards and model cards.
 
-    It has the rates, or numbers of people, of each group in slices of the target people, who are
-    cut by the data set's columns and by crossings of them. An adversary reads it as counts of the
-    groups in sets of people (`fpbench.claims.Facts`), which the corrector `posterior` takes. Rows
-    say who is proven by it, and what it is good for: how far the rates that it shows are from the
-    true ones, over all slices of its tables and each group of at least 10 people there.
+    It has the rates, or numbers of people, of each group in slices of the target people by the data
+    set's columns and their crossings. An adversary reads it as counts of the groups in sets of
+    people (`fpbench.claims.Facts`), which the corrector `posterior` takes. Rows have the people
+    whose group it proves, and its utility: the error of its rates, over all slices of its tables
+    and each group of at least 10 people there.
 
-    With `leavers` it is published twice: of all target people, and once more, with the same
-    predictions, after so many of them have left. Whoever knows who left compares the two.
+    With `leavers` it is published twice: about all target people, and again, with the same
+    predictions, after this number of people left. The adversary knows who left, and compares both.
 
     Notes
     -----
-    Noise protects a person whose group changes; the columns of the slices, their sizes and the
-    predictions are taken to be known.
+    Noise protects a person's group; the columns of the slices, their sizes and the predictions are
+    assumed to be known.
     """
 
     name = "report"
     summary = "rates by group for slices of people, with the usual defences"
     shows = frozenset({"series"})
     measures = Measure.table("varying", """
-        rate_error | less | mean absolute error of the rates that a report shows, over each group of
-            at least 10 people in each slice of its tables; a rate that is not shown is taken for
-            that of the whole group
-        cells_published | greater share | those rates that are shown
-        disparities_visible | greater share | slices where the true rates of two groups differ by
-            more than .1, and those that are shown do, too
+        rate_error | less | mean absolute error of a report's rates, over each group of at least 10
+            people in each slice of its tables; the whole group's rate replaces a suppressed one
+        cells_published | greater share | published rates among these
+        disparities_visible | greater share | published differences above .1 among slices where
+            the true rates of two groups differ by more than .1
         """) + Measure.table("asked", """
-        rate_error_max | less | greatest error of a rate that a report shows
+        rate_error_max | less | greatest error of a published rate
         """)  # fmt: skip
 
     by: list[str] | None = Field(
-        None, description="columns that slices are cut by; all of the data set's by default"
+        None, description="columns for slices; by default all columns of the data set"
     )
-    order: int = Field(1, ge=0, le=5, description="how many columns slices cross at most")
+    order: int = Field(1, ge=0, le=5, description="greatest number of crossed columns")
     tables: list[list[str]] | None = Field(
-        None, description="columns that are crossed, of each table, instead of all up to `order`"
+        None, description="crossed columns of each table, instead of all up to `order`"
     )
     bins: int | dict[str, int | list[float]] = Field(
-        5, description="bins of numbers, equally large; or, by column, that or the edges between"
+        5, description="quantile bins of numbers; or, by column, their number or their edges"
     )
     metrics: list[str] = Field(
         ["selection-rate"],
         min_length=1,
-        description="what is published of each group: names of `fpbench.auditing.REPORT_METRICS`",
+        description="published metrics of each group: names in `fpbench.auditing.REPORT_METRICS`",
     )
     min_cell: int = Field(
-        10, ge=0, description="people that a rate or number is taken over at least, of all groups"
+        10, ge=0, description="least number of people, of all groups, behind a rate or number"
     )
-    min_group: int = Field(0, ge=0, description="and of each group; else it is suppressed")
+    min_group: int = Field(0, ge=0, description="the same for each group; else it is suppressed")
     complementary: bool = Field(
-        False, description="whether more is suppressed, so that nothing suppressed can be recovered"
+        False, description="whether to suppress more, so that no suppressed value can be recovered"
     )
-    sizes: bool = Field(True, description="whether the people that rates are taken over are said")
-    decimals: int | None = Field(None, ge=0, le=15, description="digits that rates are rounded to")
+    sizes: bool = Field(True, description="whether numbers of people behind rates are published")
+    decimals: int | None = Field(None, ge=0, le=15, description="decimals of published rates")
     round_to: int | None = Field(
-        None, ge=2, description="numbers of people are rounded at random to a multiple of this"
+        None, ge=2, description="numbers of people are randomly rounded to a multiple of this"
     )
     noise: Mechanism | None = Field(
         None,
-        description="makes the report private by noise on numbers of people, those behind rates "
-        'too: { use = "discrete-laplace" }',
+        description="makes the report private by noise on numbers of people, also behind "
+        'rates: { use = "discrete-laplace" }',
     )
     epsilon: float | None = Field(
         None,
@@ -102,7 +101,7 @@ class Report(CountDisclosure):
 
     @classmethod
     def examples(cls, directory: Path) -> list[dict[str, Any]]:
-        """Exact, with noise, and twice."""
+        """An exact report, one with noise, and one published twice."""
         noise = {"noise": {"use": "discrete-laplace"}, "epsilon": 1.0}
         return [{}, noise, {"order": 2, "leavers": 1}]
 
@@ -119,11 +118,11 @@ class Report(CountDisclosure):
 
     @property
     def protects(self) -> frozenset[str]:
-        """The sensitive attribute, by noise."""
+        """The sensitive attribute, if there is noise."""
         return frozenset({"sensitive"} if self.noise is not None else ())
 
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
-        """Make the report, or both, and read it as the adversary does.
+        """Make the report, or both, and read them like the adversary.
 
         Raises InputError if a column is missing, or parameters exclude each other.
         """
@@ -147,13 +146,13 @@ class Report(CountDisclosure):
             if self._hides:
                 exact_facts.append((self._read(second, context, staying), staying))
         published = _combine(reports)
-        # What is hidden by rules about groups tells no more than the exact report would.
+        # A report suppressed by rules about groups has at most the information of the exact one.
         nats = limit_fact_nats(_combine(exact_facts) if exact_facts else published)
         guarantee = None
         if self.noise is not None and self.epsilon is not None:
             once, times = self.noise.guarantee(self.epsilon, "attribute"), len(reports)
             rho = None if once.rho is None else times * once.rho
-            # Whoever stays is in both reports.
+            # People who stay are in both reports.
             guarantee = Guarantee(times * once.epsilon, times * once.delta, "attribute", rho)
             nats = min(nats, limit_private_nats(guarantee, len(people)))
         utility = asdict(measure_utility(first, exact))
@@ -162,7 +161,7 @@ class Report(CountDisclosure):
 
     @property
     def _hides(self) -> bool:
-        """Whether it depends on people's groups which numbers are published, or how exactly."""
+        """Whether people's groups affect which numbers are published, or how exactly."""
         hides = self.min_group > 0 or self.complementary or not self.sizes
         return self.noise is None and hides
 
@@ -180,7 +179,7 @@ class Report(CountDisclosure):
         )  # fmt: skip
 
     def _protect(self, exact: FairnessReport, rng: np.random.Generator) -> FairnessReport:
-        """The report that is published."""
+        """The published report."""
         return exact.protect(
             min_cell=self.min_cell, min_group=self.min_group,
             complementary=self.complementary, sizes=self.sizes, decimals=self.decimals,
@@ -188,7 +187,7 @@ class Report(CountDisclosure):
         )  # fmt: skip
 
     def _read(self, report: FairnessReport, context: Context, rows: NDArray[np.intp]) -> Facts:
-        """What a report about some of the target people tells about them."""
+        """Facts about some of the target people from a report about them."""
         people = context.target
         return report.facts(
             people.features.iloc[rows], people.predictions[rows], people.labels[rows]
@@ -196,7 +195,7 @@ class Report(CountDisclosure):
 
 
 def _combine(reports: list[tuple[Facts, NDArray[np.intp]]]) -> Facts:
-    """Facts about everybody; the first report is about them all, in their order."""
+    """Facts about everybody; the first report is about all people, in their order."""
     if len(reports) == 1:
         return reports[0][0]
     return combine_facts(reports, names=["first report", "second report"]).facts

@@ -1,4 +1,4 @@
-"""The disclosure of a model's trees: their leaves, and how many training people each has."""
+"""The disclosure of a model's trees: leaves with numbers of training people."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Structure(CountDisclosure):
 
     A fitted tree or forest of scikit-learn has these numbers, and publishing the model publishes
     them. If the people's group was one of its features (learner `group-aware`), the numbers are
-    counts of groups in sets of people, which the corrector `posterior` takes. Whoever reads them
-    knows all features but the group, and the labels. Without the group among the features they tell
-    nothing of groups.
+    counts of groups in sets of people, which the corrector `posterior` takes. The adversary
+    knows labels and all features but the group. Without the group among the features the numbers
+    reveal nothing about groups.
 
-    Of a random forest with bootstrap samples they are bounds and measurements; of a private tree,
+    For a random forest with bootstrap samples they are bounds and measurements; for a private tree,
     noisy counts.
     """
 
@@ -36,19 +36,18 @@ class Structure(CountDisclosure):
 
     @property
     def needs_model(self) -> bool:
-        """Its trees."""
+        """True: it reads the model's trees."""
         return True
 
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
         """Read the model's trees.
 
-        Raises InputError if the people are not those whom the model was trained on, or the model
-        has no trees with groups.
+        Raises InputError if the model was not trained on these people, or has no trees with groups.
         """
         people, model = context.target, context.model
         if not context.trained_on_target:
             raise InputError(
-                f"disclosure {self.name!r} is about the people whom the model was trained on: "
+                f"disclosure {self.name!r} is about the model's training people: "
                 'leave out [split] target = "held-out"'
             )
         trees: Any = getattr(model, "published_trees", ())
@@ -60,7 +59,7 @@ class Structure(CountDisclosure):
             return add_group(people.features, np.full(len(people), code))
 
         facts = find_tree_facts(trees, take_group, len(people.groups), people.labels)
-        # Which splits were chosen tells of people, too; without a guarantee nothing bounds that.
+        # The choice of splits gives information too; without a guarantee nothing bounds it.
         nats = len(people) * math.log(len(people.groups))
         guarantee = getattr(model, "guarantee", None)
         if guarantee is None:

@@ -1,4 +1,4 @@
-"""A fitted scikit-learn model, its probabilities, and what fairlearn needs around it."""
+"""A fitted scikit-learn model, its probabilities, and adaptations for fairlearn."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Fitted:
     estimator: Any
     encoding: Encoding
     columns: tuple[EncodedColumn, ...] = ()
-    """Origins of the matrix's columns, for names in rules."""
+    """Features of the matrix's columns, for names in rules."""
     notes: MeasureValues = field(default_factory=dict)
     """Measures of its training, for the row."""
 
     @cached_property
     def rules(self) -> Rules | None:
-        """Its rules if it is a decision tree, else None."""
+        """The rules of a decision tree, else None."""
         from sklearn.tree import DecisionTreeClassifier
 
         if not isinstance(self.estimator, DecisionTreeClassifier):
@@ -50,7 +50,7 @@ class Fitted:
 
     @cached_property
     def published_trees(self) -> tuple[PublishedTree, ...]:
-        """Its trees with the numbers of people in their leaves, if it is a tree or a forest."""
+        """The trees of a tree or forest, with the numbers of people in their leaves."""
         return read_trees(self.estimator, self.encoding)
 
     def predict(
@@ -97,11 +97,11 @@ def require_groups(sensitive: Codes | None, learner: str) -> Codes:
 
 
 _PRIVACY_WORDS = {"epsilon", "delta", "rho", "neighbours"}
-"""Words in the names of notes that are about a guarantee."""
+"""Words in names of notes about a guarantee."""
 
 
 def take_notes(model: Any, *, keep_privacy: bool) -> MeasureValues:
-    """The notes of a model that another one holds; without those about privacy unless asked."""
+    """The notes of an inner model; those about privacy only with `keep_privacy`."""
     return {
         name: value
         for name, value in getattr(model, "notes", {}).items()
@@ -112,7 +112,7 @@ def take_notes(model: Any, *, keep_privacy: bool) -> MeasureValues:
 def split_pipeline(estimator: Any) -> tuple[Any | None, Any]:
     """The steps before the classifier, or None, and the classifier.
 
-    fairlearn passes sample weights to the base model, and to a dummy in its place, under one name.
+    fairlearn passes sample weights to the base model, and to a dummy instead of it, under one name.
     A pipeline and a dummy need different names, so fairlearn gets the classifier only.
     """
     from sklearn.pipeline import Pipeline
@@ -124,10 +124,10 @@ def split_pipeline(estimator: Any) -> tuple[Any | None, Any]:
 
 @contextmanager
 def hide_known_warnings() -> Iterator[None]:
-    """Hide the warnings that fairlearn causes in pandas, and no others.
+    """Hide only the warnings that fairlearn causes in pandas.
 
-    fairlearn (up to 0.15 at least) grows pandas Series in ways that pandas 2 and 3 deprecate. The
-    results are right, and users of a learner cannot change it.
+    fairlearn (at least up to 0.15) grows pandas Series in ways that pandas 2 and 3 deprecate. The
+    results are right, and users of a learner cannot change this.
     """
     with warnings.catch_warnings():
         for message in (
@@ -147,15 +147,15 @@ _MOMENTS = {
 """The class of each metric in `fairlearn.reductions`."""
 
 _RATE_BITS = 30
-"""Bits of rates after rounding: enough to see one person among a million."""
+"""Bits of rates after rounding: enough for one person among a million."""
 
 
 def make_moment(metric: str, **bounds: float) -> Any:
     """Fairlearn's constraint on a metric, with numbers that do not depend on the processor.
 
     fairlearn computes violations and people's weights by matrix products. Their last bits depend
-    on the linear-algebra library and decide ties in linear programs and base models: between
-    equally good mixtures, and between equally good splits of a tree.
+    on the linear-algebra library and break ties in linear programs and base models, such as
+    between equally good mixtures, or splits of a tree.
     """
     from fairlearn import reductions
 
@@ -173,7 +173,7 @@ def make_moment(metric: str, **bounds: float) -> Any:
         def signed_weights(self, prices: Any) -> Any:
             """The value of predicting 1 for each person, at prices of the constraints."""
             weights = super().signed_weights(prices)
-            scale = max(1.0, float(prices.abs().max()))  # a person's error weighs 1
+            scale = max(1.0, float(prices.abs().max()))  # a person's error has weight 1
             return weights.__class__(drop_last_bits(weights.to_numpy(), scale), weights.index)
 
     return Moment(**bounds)

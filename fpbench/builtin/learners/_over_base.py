@@ -1,4 +1,4 @@
-"""Learners that train another learner on people whom they have changed."""
+"""Learners that train another learner on transformed people."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from fpbench.claims import RateConstraint
 
 
 class LearnerOverBase(Learner):
-    """What all of them answer as their base does."""
+    """A learner that trains a base learner, with attributes delegated to it."""
 
     needs = frozenset({"features", "labels", "sensitive"})
 
-    base: Learner = Field(description="learner that is trained on the changed people")
+    base: Learner = Field(description="learner to train on the transformed people")
 
     @property
     def gives_scores(self) -> bool:  # type: ignore[override]
@@ -25,7 +25,7 @@ class LearnerOverBase(Learner):
         return self.base.explain_no_scores()
 
     def twin(self) -> Learner | None:
-        """The base's twin on people who are changed alike; None if the base has none."""
+        """The base's twin on equally transformed people; None if the base has none."""
         base = self.base.twin()
         return None if base is None else self.model_copy(update={"base": base})
 
@@ -34,5 +34,5 @@ class LearnerOverBase(Learner):
         return self.base.asked()
 
     def incompatible(self, other: Component) -> str | None:
-        """Why the base cannot be combined with it."""
+        """Why the base cannot be combined with `other`."""
         return super().incompatible(other) or self.base.incompatible(other)

@@ -42,7 +42,7 @@ class StandardizedFeatures:
     def of(cls, public: NDArray[np.float32]) -> StandardizedFeatures:
         """The scaling by encoded public rows (m, columns)."""
         mean, scale = public.mean(axis=0, dtype=np.float64), public.std(axis=0, dtype=np.float64)
-        # By range: the standard deviation of a constant column is not exactly 0.
+        # By range, as the standard deviation of a constant column is not exactly 0.
         columns = np.flatnonzero(np.ptp(public, axis=0) > 0)
         return cls(mean[columns], scale[columns], columns)
 
@@ -56,7 +56,7 @@ class StandardizedFeatures:
 
 
 def encode_finite(features: DataFrame, learner: str) -> NDArray[np.float32]:
-    """Features one-hot, all of them finite; DataError if a number is missing or infinite."""
+    """Finite one-hot features; DataError if a number is missing or infinite."""
     matrix = encode(features)
     if not np.isfinite(matrix).all():
         import pandas as pd
@@ -66,7 +66,7 @@ def encode_finite(features: DataFrame, learner: str) -> NDArray[np.float32]:
                 column.to_numpy(np.float32)
             ).all():  # fmt: skip
                 raise DataError(
-                    f"learner {learner!r}: the feature {name!r} holds values that are missing or "
+                    f"learner {learner!r}: the feature {name!r} has values that are missing or "
                     "not finite; fill or drop them first"
                 )
     return matrix
@@ -121,7 +121,7 @@ class MLPFamily:
 
     training: MLPTraining
     seed: int
-    """Of initial weights and batches; all students share it, so they differ by noise only."""
+    """Seed of initial weights and batches, shared by all students: they differ by noise only."""
 
     def teachers(self, design: Floats, labels: Floats, parts: list[Rows]) -> Networks:
         """One network for each part."""
@@ -146,10 +146,10 @@ class MLPFamily:
 
 @dataclass(frozen=True)
 class ConfidenceTest:
-    """The test of Confident-GNMax: it answers where the greatest noisy count passes a threshold."""
+    """The test of Confident-GNMax: the greatest noisy count must pass a threshold."""
 
     threshold: float
-    """In votes."""
+    """Threshold, in votes."""
     ratio: float
     """Standard deviation of the test's noise, in multiples of sigma."""
     answers: int
@@ -199,11 +199,11 @@ class PateModel(Student):
     guarantee: Guarantee | None
     """None without noise."""
     baseline: Student
-    """The same student, trained on all votes without noise."""
+    """The student trained on all votes without noise."""
     public_rows: Rows
     """(m,) rows of the training sample that the teachers voted on, ascending."""
     public_design: Floats
-    """(m, d) their features, scaled."""
+    """(m, d) their scaled features."""
     votes: NDArray[np.int64]
     """(m, 2) votes without noise."""
     teachers: int
@@ -234,8 +234,8 @@ class PateModel(Student):
     ) -> Floats:
         """Noise (R, m, 2) of the counts, or (R, m, 3) with that of the confidence tests last.
 
-        Antithetic: the second half is minus the first. Each repetition has the same distribution,
-        and means over pairs vary less.
+        Antithetic: the second half is the negative of the first. Each repetition has the same
+        distribution, and means over pairs vary less.
         """
         return draw_noise(
             (repetitions, len(self.votes)), self.sigma, self.confident, rng, antithetic
@@ -244,7 +244,7 @@ class PateModel(Student):
     def targets(self, noise: Floats) -> tuple[Floats, Floats | None]:
         """Training labels (R, m) of students, and weights (R, m), 0 if unanswered; None if all 1.
 
-        Raises InputError if the noise does not have the shape that `draw_noise` gives.
+        Raises InputError if the noise does not have the shape of `draw_noise`.
         """
         return derive_targets(self.votes, noise, self.labels, self.teachers, self.confident)
 

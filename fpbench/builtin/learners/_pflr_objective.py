@@ -22,10 +22,10 @@ Variant = Literal["pflr", "pflr*"]
 Repair = Literal["floor", "trim"]
 
 _RIDGE = 10.0
-"""In standard deviations of the noise: the code of Zhang et al. adds 5 of them to each w_j^2, whose
+"""Ridge in standard deviations of the noise: the code of Zhang et al. adds 5 to each w_j^2, whose
 coefficient is half the curvature's."""
 _ZERO = 1e-12
-"""Share of the greatest eigenvalue below which an eigenvalue is 0 but for rounding."""
+"""Share of the greatest eigenvalue below which an eigenvalue is 0 up to rounding."""
 _STEPS = 60
 
 
@@ -55,7 +55,7 @@ class BoundedFeatures:
 
     @property
     def blocks(self) -> NDArray[np.intp]:
-        """(d,) number of the feature that each column encodes; the column of ones has its own."""
+        """(d,) number of the feature of each column; the column of ones has its own."""
         widths = [len(self.domain.categories[name]) for name in self.words]
         sizes = [*(1 for _ in self.numbers), *widths, 1]
         return np.repeat(np.arange(len(sizes)), sizes)
@@ -75,7 +75,7 @@ class BoundedFeatures:
         return len(self.numbers) + sum(min(width, 2) for width in widths)
 
     def __call__(self, features: DataFrame) -> Floats:
-        """The matrix (n, d); a category that is not declared is encoded as zeros.
+        """The matrix (n, d); an undeclared category is encoded as zeros.
 
         Raises InputError if a feature of the training data is missing; DataError if a number is
         missing.
@@ -96,7 +96,7 @@ class BoundedFeatures:
 
 @dataclass(frozen=True)
 class PeopleSums:
-    """The sums over people that the objective consists of. NOT PRIVATE."""
+    """The sums over people in the objective. NOT PRIVATE."""
 
     curvature: Floats
     """(d, d) sum of x x' / 4; the approximate loss of w is 1/2 w'(curvature)w + slope'w."""
@@ -120,14 +120,14 @@ class PeopleSums:
 
 @dataclass(frozen=True)
 class NoiseBudget:
-    """How epsilon is divided between what is released, and how much noise that takes."""
+    """The division of epsilon among releases, and their noise."""
 
     variant: Variant
     epsilon: float
     fairness: float
     """Alpha: greatest shift of the slope, in multiples of the covariance of group and features."""
     share: float
-    """Share of epsilon for what only fairness needs; the objective gets the rest."""
+    """Share of epsilon for releases that only fairness needs; the objective gets the rest."""
     norm: int
     spread: int
     k: int
@@ -139,7 +139,7 @@ class NoiseBudget:
 
     @property
     def epsilons(self) -> tuple[float, float]:
-        """Epsilon of the objective, and of what only fairness needs."""
+        """Epsilon of the objective, and of the releases that only fairness needs."""
         if not self.fair or math.isinf(self.epsilon):
             return self.epsilon, self.epsilon
         apart = float(to_fraction(self.epsilon) * to_fraction(self.share))
@@ -153,7 +153,7 @@ class NoiseBudget:
 
     @property
     def sensitivity(self) -> float:
-        """L1 sensitivity of the released coefficients, which includes a shift if there is one."""
+        """L1 sensitivity of the released coefficients, including any shift."""
         shifted = self.variant == "pflr*" and self.fair
         return self.unshifted + (self.fairness * self.spread if shifted else 0.0)
 
@@ -170,7 +170,7 @@ class NoiseBudget:
 
     @property
     def claimed(self) -> float | None:
-        """Epsilon of this noise if a shift cost nothing, as claimed of PFLR*; None for `pflr`."""
+        """Epsilon of this noise if a shift were free, as claimed for PFLR*; None for `pflr`."""
         if self.variant == "pflr" or math.isinf(self.epsilon):
             return None
         return self.unshifted / self.scale
@@ -185,7 +185,7 @@ class NoiseBudget:
 
 @dataclass(frozen=True)
 class NoisySums:
-    """R releases of the sums, each with fresh noise: all that is learnt of people."""
+    """R releases of the sums, each with fresh noise: the only use of people's data."""
 
     curvature: Floats
     """(R, d, d), symmetric."""
@@ -208,7 +208,7 @@ def release_sums(
     scale, d = budget.scale, len(sums.slope)
     curvature = np.repeat(sums.curvature[None], repetitions, axis=0)
     i, j = np.triu_indices(d, 1)
-    # Nobody has two categories of one feature, so these products are publicly 0.
+    # Nobody has two categories of one feature, so these products are 0 publicly.
     apart = design.blocks[i] != design.blocks[j]
     i, j = i[apart], j[apart]
     crossed = rng.laplace(0.0, scale, (repetitions, len(i)))
@@ -230,7 +230,7 @@ def release_sums(
 
 
 def group_covariances(groups: Floats) -> Floats:
-    """(R, K, d) sums of (z_k - mean z_k) x, from sums of x in each group; their last is its size.
+    """(R, K, d) sums of (z_k - mean z_k) x, from sums of x in each group; the last is its size.
 
     Noisy sizes below 0 count as 0.
     """
@@ -245,9 +245,8 @@ def group_covariances(groups: Floats) -> Floats:
 def shift_direction(table: Floats, fairness: float) -> Floats:
     """(R, K) multiples of the covariances to add to the slope, from people by group and label.
 
-    It lowers the log-odds of groups whose share of label 1 is above the mean. Its length is
-    fairness / sqrt 2, so that two entries differ by at most `fairness`, and by exactly that with
-    two groups.
+    It lowers the log-odds of groups with a share of label 1 above the mean. Its length is
+    fairness / sqrt 2, so that two entries differ by at most `fairness`, with two groups exactly.
     """
     excess = group_covariances(np.stack([table[..., 1], table.sum(axis=-1)], axis=-1))[..., 0]
     length = np.linalg.norm(excess, axis=-1, keepdims=True)
@@ -259,7 +258,7 @@ def shift_direction(table: Floats, fairness: float) -> Floats:
 def invert_repaired(
     curvature: Floats, penalty: float, scale: float, repair: Repair
 ) -> tuple[Floats, Floats]:
-    """Inverses (R, d, d) of noisy curvatures made positive, and how many eigenvalues changed (R,).
+    """Inverses (R, d, d) of repaired noisy curvatures, and numbers of changed eigenvalues (R,).
 
     Parameters
     ----------
@@ -268,7 +267,7 @@ def invert_repaired(
     penalty
         Added to the diagonal.
     scale
-        Of the Laplace noise of the coefficients.
+        Scale of the Laplace noise of the coefficients.
     repair
         `floor`: eigenvalues are raised to sigma sqrt(d), the root mean square of the eigenvalues of
         noise alone, with sigma the standard deviation of its entries. `trim`: 10 sigma is added to
@@ -277,9 +276,9 @@ def invert_repaired(
     Returns
     -------
     inverse
-        (R, d, d); a pseudo-inverse where directions were left out.
+        (R, d, d); a pseudo-inverse if directions were left out.
     changed
-        (R,) number of eigenvalues that were raised, or left out.
+        (R,) number of eigenvalues raised, or left out.
     """
     d = curvature.shape[-1]
     sigma = math.sqrt(2) * scale
@@ -303,12 +302,12 @@ def find_fair_weights(
     """Weights (R, d) that minimise 1/2 w'Hw + slope'w + (fairness / sqrt 2) ||C w||.
 
     `inverse`: (R, d, d) inverses of H. `slope`: (R, d). `covariances`: C, (R, K, d); None: no
-    penalty. Of two groups the penalty is fairness |c'w|, with c the covariance of the second group
+    penalty. For two groups the penalty is fairness |c'w|, with c the covariance of the second group
     and the features: the first one's is -c. `fairness`: at least 0; infinite: C w = 0.
 
     The norm is the greatest of v'Cw over ||v|| <= rho, rho = fairness / sqrt 2. For a given v the
     best w is -H^-1 (slope + C'v): a fair model is one whose slope is shifted by C'v. The best v
-    is least in 1/2 v'Gv + h'v, with G = C H^-1 C' and h = C H^-1 slope: -(G + mu)^-1 h, with mu = 0
+    minimises 1/2 v'Gv + h'v, with G = C H^-1 C' and h = C H^-1 slope: -(G + mu)^-1 h, with mu = 0
     or ||v|| = rho. In the eigenvectors of G that is one equation for mu, which bisection solves.
     """
     plain: Floats = np.einsum("rij,rj->ri", inverse, slope)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DomainTree:
-    """A tree that takes features of a declared domain."""
+    """A tree on features of a declared domain."""
 
     domain: Domain
     tree: PrivateTree
@@ -62,7 +62,7 @@ class DomainTree:
     def predict(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Codes:
-        """Predict labels (n,) in {0, 1}; of equal probabilities, label 0."""
+        """Predict labels (n,) in {0, 1}; label 0 for a probability of 1/2."""
         return as_labels(self.predict_proba(features, rng).argmax(axis=1))
 
     def predict_proba(
@@ -96,7 +96,7 @@ class PrivateTreeModel(DomainTree):
     """None at infinite epsilon."""
     candidates: SplitCandidates
     people: DataFrame
-    """The n training people within their domain; smaller than their matrix."""
+    """The n training people within their domain; takes less memory than the matrix."""
     labels: Codes
 
     @cached_property
@@ -114,7 +114,7 @@ class PrivateTreeModel(DomainTree):
 
     @cached_property
     def published_trees(self) -> tuple[PublishedTree, ...]:
-        """The tree with its noisy counts; none if it spreads people over their neighbourhood."""
+        """The tree with its noisy counts; empty if it spreads people over neighbourhoods."""
         if self.candidates.recipe.similarity == "ball":
             return ()
         counts = self.tree.tree_.counts
@@ -132,9 +132,9 @@ class PrivateTreeModel(DomainTree):
         return RedrawnTrees(self.domain, trees)
 
     def cells(self, features: DataFrame) -> NDArray[np.int64]:
-        """Cells (n, features) of similarity `grid`: people of one cell get one label.
+        """Cells (n, features) of similarity `grid`: people of one cell get the same label.
 
-        Raises InputError if there are none: the similarity is not `grid`, or tau = 0.
+        Raises InputError without cells: if the similarity is not `grid`, or tau = 0.
         """
         return self.candidates.cells(encode_declared(self.domain, features))
 
@@ -145,17 +145,17 @@ def encode_declared(domain: Domain, features: DataFrame) -> NDArray[np.float32]:
 
 
 class TreeLearner(Learner):
-    """Parameters of private trees, and how they are trained."""
+    """Parameters and training of private trees."""
 
     measures = Measure.table("asked", """
         tree_epsilon | less | epsilon of the tree
         tree_delta | less | delta of the tree
-        tree_neighbours | neither | which data sets its guarantee compares
-        tree_candidates | neither | splits that it was chosen among
-        tree_leaves | less | its leaves
-        tree_rules | less | rules that predict 1
-        tree_rules_unpruned | neither | the same before rules that change nothing were left out
-        tree_height | less | its height
+        tree_neighbours | neither | which data sets the tree's guarantee compares
+        tree_candidates | neither | number of candidate splits
+        tree_leaves | less | number of leaves
+        tree_rules | less | number of rules that predict 1
+        tree_rules_unpruned | neither | the same before redundant rules were removed
+        tree_height | less | height of the tree
         tree_warning | neither | set if the tree predicts one label for everybody
     """)  # fmt: skip
 
@@ -172,9 +172,9 @@ class TreeLearner(Learner):
     )
     max_depth: int = Field(6, ge=1, le=16, description="levels of splits; the tree is complete")
     criterion: Criterion = Field("gini", description="impurity that splits reduce")
-    selection: Selection = Field("noisy-max", description="how a split is chosen privately")
+    selection: Selection = Field("noisy-max", description="private mechanism that chooses a split")
     thresholds: int = Field(
-        64, ge=1, le=10_000, description="regular candidate thresholds of each number"
+        64, ge=1, le=10_000, description="number of regular candidate thresholds of a number"
     )
     most_people: int = Field(
         1_000_000, ge=2, le=2**53, description="public bound on the number of training people"
@@ -195,7 +195,7 @@ class TreeLearner(Learner):
 
     @property
     def gives_trees(self) -> bool:
-        """Whether counts in leaves are of people, who are not spread over their neighbourhood."""
+        """Whether leaves count whole people, not people spread over neighbourhoods."""
         return self.recipe().similarity != "ball"
 
     @property
@@ -205,7 +205,7 @@ class TreeLearner(Learner):
 
     @property
     def protects(self) -> frozenset[str]:
-        """All that it learns from; nothing without a guarantee."""
+        """All columns that it trains on; none without a guarantee."""
         return self.needs if self.recipe().guarantee else frozenset()
 
     def recipe(self) -> TreeRecipe:
@@ -213,7 +213,7 @@ class TreeLearner(Learner):
         return TreeRecipe(**{name: getattr(self, name) for name in type(self).model_fields})
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> PrivateTreeModel:
-        """Grow the tree; its counterpart without noise is grown when it is asked for.
+        """Grow the tree; its counterpart without noise is grown on first use.
 
         Raises InputError if a feature's bounds or categories are not declared, bounds are beyond
         single precision, there are more people than `most_people`, or labels are cut at a statistic
@@ -229,7 +229,7 @@ class TreeLearner(Learner):
         members: NDArray[np.bool_],
         rngs: Sequence[np.random.Generator],
     ) -> list[Classifier]:
-        """Grow trees of parts of the people, all at once: to the last bit as one by one."""
+        """Grow trees of parts of the people, all at once: identical to one by one."""
         people.check_cuts(self.protects, f"learner {self.name!r}")
         features, recipe = people.features, self.recipe()
         people.domain.check(features, f"learner {self.name!r}")
@@ -253,7 +253,7 @@ class TreeLearner(Learner):
     def score_many(
         self, models: Sequence[Classifier], people: Sample, rng: np.random.Generator
     ) -> NDArray[np.float64]:
-        """What trees say about people, whose features are encoded once."""
+        """Outputs of trees for people, whose features are encoded once."""
         trees = [model for model in models if isinstance(model, DomainTree)]
         domains = {id(tree.domain): tree.domain for tree in trees}
         if len(trees) < len(models):

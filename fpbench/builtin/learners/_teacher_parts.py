@@ -22,10 +22,10 @@ def deal_parts(
 ) -> list[NDArray[np.intp]]:
     """Rows of each teacher; each private row is in exactly one part.
 
-    `hash`: a record's part follows from a hash of the record and a public salt, so it depends on
-    nobody else. Equal records are numbered before they are hashed and so spread: one of them more
-    or less changes one part by one record. A part is ordered by hash, so that networks, which learn
-    from batches, see no other order. `equal`: shuffled and cut into parts of about equal size.
+    `hash`: a record's part depends only on a hash of the record and a public salt. Equal records
+    are numbered before hashing, which spreads them: adding or removing one changes one part by one
+    record. A part is ordered by hash, so that networks, which learn from batches, see no other
+    order. `equal`: shuffled and cut into parts of about equal size.
     """
     if partition == "equal":
         return check_disjoint(np.array_split(rng.permutation(private), teachers), private)
@@ -40,7 +40,7 @@ def deal_parts(
 def check_disjoint(
     parts: list[NDArray[np.intp]], private: NDArray[np.intp]
 ) -> list[NDArray[np.intp]]:
-    """The parts, after a check that each private row is in exactly one: the guarantee needs it."""
+    """The parts, after checking that each private row is in exactly one, for the guarantee."""
     together = np.concatenate(parts)
     if len(together) != len(private) or not np.array_equal(np.sort(together), np.sort(private)):
         raise AssertionError("the parts of the teachers are not disjoint parts of the private rows")

@@ -1,4 +1,4 @@
-"""Made-up people from noisy marginals of pairs of columns that form a tree (MST, Private-PGM).
+"""Synthetic people from noisy marginals of pairs of columns that form a tree (MST, Private-PGM).
 
 McKenna, Miklau, Sheldon. Winning the NIST Contest. Journal of Privacy and Confidentiality 2021;
 McKenna, Sheldon, Miklau. Graphical-Model Based Estimation and Inference for Differential Privacy.
@@ -20,15 +20,15 @@ Places: TypeAlias = NDArray[np.intp]
 Pair: TypeAlias = tuple[int, int]
 
 _STEPS = 500
-"""Steps of mirror descent, at most."""
+"""Greatest number of steps of mirror descent."""
 _LEAST_GAIN = 1e-7
 """Relative decrease of the loss below which the descent ends."""
 
 
 class NoisyTables(NamedTuple):
-    """What is released of people: counts of each column, and of pairs of columns that are a tree.
+    """Released counts of each column, and of pairs of columns that form a tree.
 
-    Everything that is computed from it, and from public sizes, is as private.
+    Anything computed from them, and from public sizes, is equally private.
     """
 
     singles: list[Floats]
@@ -48,13 +48,13 @@ def measure_tables(
     """Counts under rho-zero-concentrated differential privacy; one person is added or removed.
 
     Each of three parts has a third of rho. One person changes one count of each column by 1, so d
-    columns cost d / 2 sigma^2. Of pairs that join two parts of the forest so far, the exponential
-    mechanism chooses d - 1 by how far their counts are from those of independent columns, in L1,
-    which one person changes by at most 1; each choice of epsilon costs epsilon^2 / 8. Counts of
-    the chosen pairs cost as those of columns.
+    columns cost d / 2 sigma^2. Among pairs that join two parts of the forest so far, the
+    exponential mechanism chooses d - 1 by the L1 distance of their counts from independence, which
+    one person changes by at most 1; each choice with epsilon costs epsilon^2 / 8. Counts of the
+    chosen pairs cost the same as those of columns.
 
     `codes`: (n, d) whole numbers: column j from 0 to sizes[j] - 1. `sizes`: public numbers of
-    values, of at least two columns. `rho`: of the whole release.
+    values, for at least two columns. `rho`: of the whole release.
     """
     d, part = len(sizes), rho / 3
     sigma = float(np.sqrt(d / (2 * part)))
@@ -113,12 +113,12 @@ def _choose_tree(
 
 @dataclass(frozen=True)
 class MarginalTree:
-    """A law of records: a root column, and each further column given its parent's."""
+    """A distribution of records: a root column, and each other column given its parent."""
 
     order: tuple[int, ...]
     """Columns, parents first."""
     parents: tuple[int, ...]
-    """(d,) the parent of each column; -1 of the root."""
+    """(d,) the parent of each column; -1 for the root."""
     shares: tuple[Floats, ...]
     """(d) probabilities of each column's values."""
     given: tuple[Floats, ...]
@@ -141,10 +141,10 @@ class MarginalTree:
 
 
 def fit_tree(tables: NoisyTables) -> MarginalTree:
-    """The law of a tree nearest to noisy counts, by the likelihood of the noise.
+    """The distribution of a tree that fits noisy counts best, by the likelihood of the noise.
 
-    Entropic mirror descent (Private-PGM, algorithm 1, with a step that grows while the loss
-    falls): logits lose the gradient by the marginals, and inference on a tree is exact.
+    Entropic mirror descent (Private-PGM, algorithm 1, with a step that grows while the loss falls):
+    it subtracts the gradient by the marginals from logits, and inference on a tree is exact.
     """
     d = len(tables.singles)
     order, parents = _root_tree(list(tables.pairs), d)
@@ -206,7 +206,7 @@ def _root_tree(pairs: list[Pair], d: int) -> tuple[tuple[int, ...], tuple[int, .
 
 
 def _orient(tables: NoisyTables, parent: int, child: int) -> Floats:
-    """Noisy counts of a pair, the parent's values in rows."""
+    """Noisy counts of a pair, with the parent's values in rows."""
     if (parent, child) in tables.pairs:
         return tables.pairs[parent, child]
     return tables.pairs[child, parent].T
@@ -215,7 +215,7 @@ def _orient(tables: NoisyTables, parent: int, child: int) -> Floats:
 def _infer(
     order: tuple[int, ...], parents: tuple[int, ...], own: list[Floats], edges: list[Floats]
 ) -> MarginalTree:
-    """The law of a tree with these logits of values and of pairs: sums from the leaves up."""
+    """The distribution of a tree with these logits of values and pairs: sums from the leaves."""
     beliefs = [one.copy() for one in own]
     given: list[Floats] = [np.zeros((0, 0))] * len(own)
     for column in reversed(order[1:]):

@@ -1,4 +1,4 @@
-"""Learners without the fairness of another learner."""
+"""Twins: learners without the fairness of another learner."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from fpbench import Component, Learner, component
 def make_twin(learner: Learner, name: str, shared: Iterable[str]) -> Learner:
     """The learner of this name, with parameters of another.
 
-    `learner`: a fair learner. `name`: of its twin. `shared`: names of the parameters that both
-    have.
+    `learner`: a fair learner. `name`: of its twin. `shared`: names of their common parameters.
     """
     parameters = {}
     for field in shared:

@@ -32,28 +32,28 @@ _CONSTRAINTS: dict[Metric, str] = {
     "equalized-odds": "equalized_odds",
 }
 _SURE = 40.0
-"""Log-odds of a label that everybody has."""
+"""Log-odds of a label if everybody has it."""
 
 
 class Adversarial(Learner):
     """fairlearn's `AdversarialFairnessClassifier`: a network trained against an adversary.
 
     The adversary, a second network, guesses the group from the first one's output (and from the
-    label, for equalized odds). The first learns the label, less what would help the adversary:
-    its gradient loses the part along the adversary's, and `alpha` times the adversary's gradient.
-    It promises no tolerance, so this learner states no constraint: a disclosure must say which
-    metric it publishes. The model is the weights of the first network; it predicts without groups,
-    and without PyTorch.
+    label, for equalized odds). The first learns the label without helping the adversary: its
+    gradient is reduced by its projection on the adversary's gradient, and by `alpha` times the
+    latter. It promises no tolerance, so this learner states no constraint: a disclosure must name
+    the metric that it publishes. The model has the weights of the first network only; it predicts
+    without groups, and without PyTorch.
 
     Notes
     -----
-    fairlearn trains both networks at one rate; here the adversary learns faster, for one that is
-    behind lets the first network overshoot, and favour the other group. An adversary's hidden units
-    are hyperbolic tangents.
+    fairlearn trains both networks at one rate; here the adversary learns faster, because a slow one
+    lets the first network overshoot, and favour the other group. The adversary's hidden units are
+    hyperbolic tangents.
 
-    fairlearn takes TensorFlow, too. In its version 0.15 with Keras 3, networks so trained were less
-    fair than without an adversary, so this learner takes PyTorch only. There, the part along the
-    adversary's gradient of a layer of several units is computed from sums over all pairs of units.
+    fairlearn also supports TensorFlow. In its version 0.15 with Keras 3, such networks were less
+    fair than without an adversary, so this learner uses PyTorch only. There, the projection on the
+    adversary's gradient for a layer of several units is computed from sums over all pairs of units.
     """
 
     name = "adversarial"
@@ -64,27 +64,27 @@ class Adversarial(Learner):
     gives_scores = True
 
     metric: Literal["statistical-parity", "equalized-odds"] = Field(
-        "statistical-parity", description="what the adversary is to learn nothing for"
+        "statistical-parity", description="fairness metric to train for"
     )
     alpha: float = Field(1.0, ge=0, le=1000, description="weight of the adversary's gradient")
     hidden: list[_Units] = Field([32], description="units of each hidden layer; empty: logistic")
-    adversary_hidden: list[_Units] = Field([], description="the same of the adversary")
+    adversary_hidden: list[_Units] = Field([], description="the same for the adversary")
     epochs: int = Field(40, ge=1, le=10_000, description="passes over the training people")
-    batch: int = Field(128, ge=1, description="people in a step")
+    batch: int = Field(128, ge=1, description="people per step")
     rate: float = Field(0.001, gt=0, le=1, description="learning rate, by Adam")
     adversary_rate: float = Field(
-        0.05, gt=0, le=1, description="that of the adversary, who must keep up with the other"
+        0.05, gt=0, le=1, description="learning rate of the adversary, which must keep up"
     )
     encoding: Encoding = Field("one-hot", description="how categories become numbers")
 
     @classmethod
     def unavailable(cls) -> str | None:
-        """Needs PyTorch."""
+        """Why it cannot run here: without PyTorch."""
         return None if find_spec("torch") else f"needs PyTorch: {tell_extra('adversarial')}"
 
     @property
     def portable(self) -> bool:
-        """Never: where networks end up depends on the processor."""
+        """Never: results of training depend on the processor."""
         return False
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
@@ -110,7 +110,7 @@ class Adversarial(Learner):
             classifier = adversarial.AdversarialFairnessClassifier(
                 backend="torch",
                 predictor_model=_list_layers(self.hidden, "relu"),
-                # Rectifiers may all be off; fairlearn then divides the gradient by its length, 0.
+                # All rectifiers may be off; fairlearn then divides the gradient by its length, 0.
                 adversary_model=_list_layers(self.adversary_hidden, "tanh"),
                 constraints=_CONSTRAINTS[self.metric],
                 predictor_optimizer=lambda net: torch.optim.Adam(net.parameters(), self.rate),
@@ -126,12 +126,12 @@ class Adversarial(Learner):
             try:
                 classifier.fit(matrix, sample.labels, sensitive_features=sample.sensitive)
             except RuntimeError as error:
-                if "between 0 and 1" not in str(error):  # PyTorch's words for scores that are NaN
+                if "between 0 and 1" not in str(error):  # PyTorch's message for NaN scores
                     raise
             layers = _read_layers(classifier.backendEngine_.predictor_model)
         if not all(np.isfinite(part).all() for layer in layers for part in layer):
             raise FpbenchError(
-                f"learner {self.name!r}: training left the numbers: choose a lower rate "
+                f"learner {self.name!r}: training diverged: choose a lower rate "
                 f"(now {self.rate:g}), adversary_rate ({self.adversary_rate:g}) or alpha "
                 f"({self.alpha:g})"
             )
@@ -183,21 +183,21 @@ def _read_layers(model: Any) -> _Layers:
 
 
 class _WholeSeeds(np.random.RandomState):
-    """Whole numbers as seeds.
+    """A generator of integer seeds.
 
-    fairlearn (0.15 at least) seeds PyTorch by `random()`, which is rounded to 0: networks
-    would start from the same weights whatever the seed.
+    fairlearn (at least 0.15) seeds PyTorch with `random()` rounded to 0: networks would start from
+    the same weights for any seed.
     """
 
     def random(self, size: Any = None) -> Any:
-        """A whole number."""
+        """A random integer."""
         return int(self.randint(2**31))
 
 
 @contextmanager
 def _use_torch() -> Iterator[Any]:
-    """PyTorch on one thread; its state of randomness, threads and what it patches are restored."""
-    getfile = inspect.getfile  # PyTorch replaces it when it is imported
+    """PyTorch on one thread; its random state, threads and patches are restored."""
+    getfile = inspect.getfile  # PyTorch replaces it on import
     import torch
 
     threads = torch.get_num_threads()

@@ -39,7 +39,7 @@ class CorrelationRemover(SklearnLearner):
         1.0,
         ge=0,
         le=1,
-        description="share of the correlation that is removed, from 0 (none) to 1 (all)",
+        description="removed share of the correlation, from 0 (none) to 1 (all)",
     )
 
     def twin(self) -> Learner:
@@ -100,8 +100,8 @@ def _append_groups(
     """Encoded features, then membership minus the group's share in training.
 
     Centred here because fairlearn before 0.15 subtracts one mean from all sensitive columns, which
-    is wrong for more than two groups. Double precision because in single precision a large feature
-    would keep some of its correlation.
+    is wrong for more than two groups. In double precision because in single precision a large
+    feature would keep some of its correlation.
     """
     groups = _encode_groups(codes, len(shares)) - shares
     return np.hstack([matrix, groups], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""A shallow decision tree chosen by grid search: an interpretable model to audit."""
+"""A shallow decision tree from a grid search: an interpretable model to audit."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _Chosen = Literal["sqrt", "log2", "all"]
 class DecisionTree(Learner):
     """scikit-learn's decision tree, the best of a grid by balanced accuracy in cross-validation.
 
-    The grid is that of van der Steen et al.: depth, number of leaves, and number of features that
-    a split is chosen from. Ties go to the first, in the order of scikit-learn's `GridSearchCV`,
-    with which it agrees. It is faster because a scikit-learn tree with few leaves is the beginning
+    The grid is that of van der Steen et al.: depth, number of leaves, and number of candidate
+    features of a split. Ties go to the first, in the order of scikit-learn's `GridSearchCV`, and
+    results are the same. It is faster because a scikit-learn tree with few leaves is the beginning
     of one with many: a fold trains one tree for all numbers of leaves.
     """
 
@@ -44,11 +44,11 @@ class DecisionTree(Learner):
     gives_scores = True
     measures = Measure.table("asked", """
         depth | less | depth of the tree
-        leaves | less | its leaves
-        rules | less | rules that predict 1
-        rules_unpruned | neither | the same before rules that change nothing were left out
-        max_features | neither | features that a split chooses among
-        cv_balanced_accuracy | greater share | balanced accuracy of the best of the grid, by
+        leaves | less | number of leaves
+        rules | less | number of rules that predict 1
+        rules_unpruned | neither | the same before redundant rules were removed
+        max_features | neither | number of candidate features of a split
+        cv_balanced_accuracy | greater share | best balanced accuracy of the grid, by
             cross-validation
     """)  # fmt: skip
 
@@ -61,7 +61,7 @@ class DecisionTree(Learner):
     max_features: Annotated[tuple[_Chosen, ...], BeforeValidator(_to_tuple)] = Field(
         ("sqrt", "all", "log2"),
         min_length=1,
-        description="how many features a split is chosen from, to try",
+        description="numbers of candidate features of a split to try",
     )
     minleaf: float | None = Field(
         None,
@@ -75,7 +75,7 @@ class DecisionTree(Learner):
         None,
         ge=0,
         lt=2**32,
-        description="scikit-learn's seed of every tree; drawn anew for each seed by default",
+        description="scikit-learn's seed of every tree; by default drawn for each seed",
     )
     encoding: Encoding = Field("one-hot", description="how categories become numbers")
 
@@ -92,7 +92,7 @@ class DecisionTree(Learner):
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Search the grid, and train the best tree on everyone.
 
-        Raises DataError if there are fewer people of a label than folds.
+        Raises DataError if a label has fewer people than there are folds.
         """
         from sklearn.tree import DecisionTreeClassifier
 
@@ -127,7 +127,7 @@ class DecisionTree(Learner):
         if counts.min() < self.folds:
             raise DataError(
                 f"learner {self.name!r}: {counts.min()} of the training people have label "
-                f"{counts.argmin()}, and cross-validation with {self.folds} folds needs "
+                f"{counts.argmin()}, but cross-validation with {self.folds} folds needs "
                 f"{self.folds} or more"
             )
         folds = list(StratifiedKFold(self.folds).split(matrix, labels))
@@ -151,17 +151,18 @@ class DecisionTree(Learner):
 def _score_trees(
     tree: Any, people: NDArray[np.float32], truth: Codes, leaves: tuple[int, ...]
 ) -> Iterator[float]:
-    """Balanced accuracies of the trees with at most so many leaves, from the largest one.
+    """Balanced accuracies of trees with these greatest numbers of leaves, from the largest.
 
-    scikit-learn grows a tree of at most L leaves best split first, numbers nodes as it creates
-    them, and draws at a node when it creates it. So the tree with L leaves is the first 2 L - 1
-    nodes of a larger one: a person in a later node belongs to its last ancestor among these.
+    scikit-learn grows a tree of at most L leaves best split first, numbers nodes in order of
+    creation, and draws random numbers of a node at its creation. So the tree with L leaves is the
+    first 2 L - 1 nodes of a larger one: a person in a later node belongs to its last ancestor among
+    these.
     """
     parent = np.zeros(tree.node_count, dtype=np.intp)
     for children in (tree.children_left, tree.children_right):
         inner = children >= 0
         parent[children[inner]] = np.flatnonzero(inner)
-    # People of each label in each node of the whole tree; a balanced accuracy needs no more.
+    # People of each label in each node of the whole tree suffice for a balanced accuracy.
     at = tree.apply(people)
     counts = np.stack(
         [np.bincount(at[truth == label], minlength=tree.node_count) for label in (0, 1)]

@@ -34,7 +34,7 @@ class Imitation(Fitted):
     """A tree that was fitted to another model's predictions."""
 
     guarantee: Guarantee | None = None
-    """The teacher's guarantee if the tree has seen public people only, else None."""
+    """The teacher's guarantee if the tree saw public people only, else None."""
     baseline: Fitted | None = None
     """The tree that imitates the teacher's non-private counterpart, if there is one."""
 
@@ -47,19 +47,19 @@ class Distilled(Learner):
 
     **Privacy.** A tree computed from a private model and public features alone is post-processing:
     it keeps the guarantee of the model, however often the model is queried. So if the teacher's
-    model says which rows are public (`public_rows`, as that of `pate` does), the tree is fitted on
-    these and on artificial people mixed from them, and has the teacher's guarantee. This assumes
-    what the teacher assumes: that features of the public rows may be known, and that nothing else
-    of the tree (its depth, leaves, encoding, the categories that a column may have) was chosen by
-    looking at private people. Fitted on all training people (`people = "training"`), the tree's
-    thresholds are values of private people's features: it has no guarantee, whatever the teacher
-    has, and the teacher's notes about its epsilon are left out. `fidelity` in a row is measured on
+    model says which rows are public (`public_rows`, as for `pate`), the tree is fitted on these and
+    on artificial people mixed from them, and has the teacher's guarantee. This has the teacher's
+    assumptions: features of the public rows may be known, and nothing else about the tree (its
+    depth, leaves, encoding, the categories of a column) was chosen by looking at private people.
+    Fitted on all training people (`people = "training"`), the tree has thresholds from private
+    people's features: it has no guarantee, whatever the teacher's, and the teacher's notes about
+    its epsilon are left out. `fidelity` in a row is measured on
     all training people, and is not private.
 
     Notes
     -----
-    An artificial person is a mix of two public people, each column from one of them, and so stays
-    near to the public people; TREPAN draws each feature from its marginal distribution.
+    An artificial person is a mix of two public people, with each column from one of them, so it is
+    similar to public people; TREPAN draws each feature from its marginal distribution.
     """
 
     name = "distilled"
@@ -70,25 +70,25 @@ class Distilled(Learner):
     )
     gives_scores = True
     measures = Measure.table("asked", """
-        fidelity | greater share | training people of whom the tree says what its teacher says
-        distilled_on | neither | whose features the tree saw: public or training people
-        distilled_people | neither people | how many these are
+        fidelity | greater share | training people for whom tree and teacher predict the same
+        distilled_on | neither | people whose features the tree saw: public or training
+        distilled_people | neither people | number of these people
         distilled_depth | less | depth of the tree
-        distilled_leaves | less | its leaves
-        distilled_rules | less | rules that predict 1
+        distilled_leaves | less | number of leaves of the tree
+        distilled_rules | less | number of rules that predict 1
     """)  # fmt: skip
 
-    teacher: Learner = Field(description="learner whose model is imitated")
+    teacher: Learner = Field(description="learner whose model the tree imitates")
     people: Literal["auto", "public", "training"] = Field(
         "auto",
-        description="people to fit the tree on: `public`, the rows that the teacher's model says "
-        "are public; `training`, everyone, without a guarantee; `auto`, public if possible",
+        description="people to fit the tree on: `public`, the rows that the teacher's model marks "
+        "as public; `training`, everyone, without a guarantee; `auto`, public if possible",
     )
     artificial: int = Field(
         0,
         ge=0,
         le=1_000_000,
-        description="number of artificial people to add, mixed from the others",
+        description="number of added artificial people, mixed from the others",
     )
     depth: int = Field(4, ge=1, le=64, description="greatest depth")
     leaves: int | None = Field(None, ge=2, description="greatest number of leaves; any by default")
@@ -105,12 +105,12 @@ class Distilled(Learner):
 
     @property
     def gives_baseline(self) -> bool:
-        """Whether the teacher gives one, which a second tree then imitates."""
+        """Whether the teacher gives a baseline, which a second tree then imitates."""
         return self.teacher.gives_baseline
 
     @property
     def protects(self) -> frozenset[str]:
-        """What the teacher protects."""
+        """Columns that the teacher protects."""
         return self.teacher.protects
 
     def twin(self) -> Distilled | None:
@@ -123,14 +123,14 @@ class Distilled(Learner):
         return self.teacher.asked()
 
     def incompatible(self, other: Component) -> str | None:
-        """Why the teacher cannot be combined with it; adversaries see the tree's own scores."""
+        """Why the teacher cannot be combined with `other`; adversaries see the tree's scores."""
         return None if isinstance(other, Adversary) else self.teacher.incompatible(other)
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train the teacher, and fit a tree to its predictions.
 
-        Raises InputError if `people` is `public`, and the teacher's model does not tell which
-        people are public.
+        Raises InputError if `people` is `public`, and the teacher's model does not mark public
+        people.
         """
         model = self.teacher.fit(sample.only(self.teacher.needs), rng)
         rows = self._choose_rows(model, len(sample))
@@ -171,7 +171,7 @@ class Distilled(Learner):
         if public is None and self.people == "public":
             raise InputError(
                 f"learner {self.name!r}: people: is 'public', but the model of "
-                f"{self.teacher.name!r} does not tell which people are public; use "
+                f"{self.teacher.name!r} does not mark public people; use "
                 "'training', which has no guarantee"
             )
         if public is None or self.people == "training":

@@ -36,13 +36,13 @@ class ExponentiatedGradient(SklearnLearner):
 
     Every group's rate must be within the tolerance of the overall rate, on the training part and
     in expectation over the mixture. Predictions are drawn from the mixture, so a sample of them may
-    miss the tolerance by a little.
+    slightly exceed the tolerance.
 
     Notes
     -----
-    fairlearn solves small linear programs on the way. For some tolerances the solver finds no
-    solution though there is one; the fit is then repeated with a slightly larger tolerance. The
-    row shows it: `fit_tolerance` is the tolerance that was used, `fit_retries` how often it grew.
+    fairlearn solves small linear programs internally. For some tolerances the solver misses an
+    existing solution; the fit is then repeated with a slightly larger tolerance. The row shows it:
+    `fit_tolerance` is the final tolerance, `fit_retries` the number of increases.
 
     The model holds base models and their weights only, and no training data.
     """
@@ -52,7 +52,7 @@ class ExponentiatedGradient(SklearnLearner):
     reference = "Agarwal et al., A Reductions Approach to Fair Classification, ICML 2018"
     measures = Measure.table("asked", """
         fit_tolerance | less | tolerance at which fairlearn's linear program had a solution
-        fit_retries | less | tolerances that were tried before
+        fit_retries | less | number of tolerances tried before
     """)  # fmt: skip
 
     base_needs: ClassVar[frozenset[str]] = frozenset({"sample_weight"})
@@ -70,7 +70,7 @@ class ExponentiatedGradient(SklearnLearner):
         return [{"max_iter": 5}]
 
     def asked(self) -> RateConstraint:
-        """The metric and tolerance it is trained for, compared with the overall rate."""
+        """The metric and tolerance that it is trained for, in form `to-overall`."""
         return RateConstraint(self.metric, self.tolerance)
 
     def twin(self) -> Learner:
@@ -80,7 +80,7 @@ class ExponentiatedGradient(SklearnLearner):
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train on features, labels and groups.
 
-        Raises FpbenchError if fairlearn's linear program fails at every tolerance that is tried.
+        Raises FpbenchError if fairlearn's linear program fails at every tried tolerance.
         """
         scaler, base = split_pipeline(self.estimator(rng))
         matrix = self.encode(sample.features)
@@ -114,7 +114,7 @@ class ExponentiatedGradient(SklearnLearner):
 
 @dataclass(frozen=True)
 class Mixture:
-    """Base models, and the probability with which each decides about a person."""
+    """Base models, and the probability with which each predicts for a person."""
 
     encoding: Encoding
     scaler: Any | None
@@ -126,7 +126,7 @@ class Mixture:
     def predict(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Codes:
-        """Draw labels (n,) in {0, 1}; each person's is drawn on its own."""
+        """Draw labels (n,) in {0, 1}, independently for each person."""
         positive = self._predict_positive(features)
         return as_labels(rng.random(len(positive)) < positive)
 
@@ -155,7 +155,7 @@ def _extract_mixture(fitted: Any) -> tuple[tuple[Any, ...], NDArray[np.float64]]
 
 
 def _list_tolerances(first: float) -> list[float]:
-    """The first tolerance, and those to try after it."""
+    """The first tolerance, followed by increased ones."""
     steps = (_FIRST_STEP * (2**retry - 1) for retry in range(_RETRIES + 1))
     # Rounded, so that a row shows 0.0101 and not 0.010100000000000001.
     larger = [round(min(first + step, 1.0), 12) for step in steps]
@@ -166,8 +166,8 @@ def _is_known_failure(error: Exception) -> bool:
     """Whether this is fairlearn's known failure, not one of the base model or the data.
 
     `_Lagrangian.solve_linprog` ignores the solver's status: its `result.x[:-1]` is a
-    TypeError if there is no solution (fairlearn pull request 1715 makes it a RuntimeError). From
-    the same function base models are trained, in `eval_gap`; their errors are not this one.
+    TypeError if there is no solution (fairlearn pull request 1715 makes it a RuntimeError). The
+    same function trains base models, in `eval_gap`; their errors are not this failure.
     """
     frames = traceback.extract_tb(error.__traceback__)
     names = [frame.name for frame in frames]

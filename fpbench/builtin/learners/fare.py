@@ -1,4 +1,4 @@
-"""Any learner behind a tree that bounds what can be told of people's groups (FARE)."""
+"""Any learner behind a tree that bounds inference of people's groups (FARE)."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _FEWEST = 10
-"""Least people to grow the tree on, and least held-out people."""
+"""Least number of people who grow the tree, and of held-out people."""
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """A tree, and a made-up person in each leaf, who stands for everybody there."""
+    """A tree, and an artificial person in each leaf, who represents everybody there."""
 
     tree: FairTree
     typical: DataFrame
-    """(k) rows: the median of each number, the commonest of each category."""
+    """(k) rows: the median of each number, the most frequent category."""
 
     def encode(self, features: DataFrame) -> DataFrame:
-        """The person (n rows) of everybody's leaf: no more is known of anybody than the leaf."""
+        """The representative (n rows) of each person's leaf, without any other information."""
         encoded: DataFrame = self.typical.take(list(self.tree.find_leaves(features)))
         return encoded.set_axis(range(len(encoded)), axis=0)
 
 
 @dataclass(frozen=True)
 class FareModel:
-    """A model that is asked about encoded people."""
+    """A model that is queried about encoded people."""
 
     encoder: Encoder
     model: Any
-    """What the base learner trained."""
+    """The model of the base learner."""
     notes: MeasureValues
 
     def predict(
@@ -70,46 +70,46 @@ class FareModel:
 class Fare(LearnerOverBase):
     """A fair tree encodes people as its leaves, and any learner is trained on encoded people.
 
-    The tree is grown on some of the training people, for labels and against groups. From the
-    leaves of the others, whom it has not seen, follows the certificate: with the given confidence,
-    no model of leaves has a greater difference of selection rates between two groups than
-    `fare_parity_bound`, and nobody who sees leaves, or what any model says of them, guesses groups
-    with a greater balanced accuracy than `fare_accuracy_bound`. Both are about people drawn as the
-    training people were; who also sees features may know more.
+    The tree is grown on some of the training people, to separate labels but not groups. The leaves
+    of the others, whom it has not seen, give the certificate: with the given confidence,
+    `fare_parity_bound` bounds the difference of selection rates between two groups under any model
+    of leaves, and `fare_accuracy_bound` the balanced accuracy of any guess of groups from leaves,
+    or from a model's output for them. Both hold for people of the training distribution; an
+    adversary who also sees features may know more.
 
-    A leaf is shown to the base as the median of each number and the commonest category of each
+    The base sees a leaf as the median of each number and the most frequent category of each
     categorical of its people. A private base loses its guarantee, because the tree is not private.
 
     Notes
     -----
-    `bound = "leaves"` is the paper's bound, which holds for two groups; each pair of more groups
-    has its share of the error here. `bound = "sets"` is ours, and lower: see
-    `docs/certified-encoder.md`. The paper grows the tree in scikit-learn's code, with other sets of
-    categories, and counts leaves among its test people; a learner has training people only.
+    `bound = "leaves"` is the paper's bound, which holds for two groups; for more, all pairs share
+    the error here. `bound = "sets"` is ours, and lower: see `docs/certified-encoder.md`. The paper
+    grows the tree in scikit-learn's code, with other sets of categories, and counts leaves among
+    its test people; a learner has training people only.
     """
 
     name = "fare"
-    summary = "any learner on the leaves of a fair tree, with a bound on what they tell of groups"
+    summary = "any learner on the leaves of a fair tree, with a bound on inference of groups"
     reference = (
         "Jovanović, Balunović, Dimitrov, Vechev. FARE: Provably Fair Representation Learning with "
         "Practical Certificates. ICML 2023"
     )
     measures = (
         Measure("fare_parity_bound", "certified parity", "less", "share",
-                "certified: no model of the leaves has a greater difference of selection rates"),
+                "certified upper bound on differences of selection rates of any model of leaves"),
         Measure("fare_accuracy_bound", "certified guess", "less", "share",
-                "certified: nobody guesses groups from leaves with a greater balanced accuracy"),
+                "certified upper bound on the balanced accuracy of guesses of groups from leaves"),
         Measure("fare_confidence", "", "greater", "share",
                 "probability with which both bounds hold", "asked"),
-        Measure("fare_leaves", "", "neither", "", "leaves of the tree", "asked"),
-        Measure("fare_held_out", "", "neither", "people", "whom the certificate counts", "asked"),
+        Measure("fare_leaves", "", "neither", "", "number of leaves of the tree", "asked"),
+        Measure("fare_held_out", "", "neither", "people", "people who certify the tree", "asked"),
     )  # fmt: skip
 
     fairness: float = Field(
-        0.5, ge=0, le=1, description="weight of groups in the impurity that splits lower"
+        0.5, ge=0, le=1, description="weight of groups in the impurity that splits reduce"
     )
-    leaves: int = Field(8, ge=2, le=512, description="most leaves")
-    minleaf: int = Field(20, ge=1, description="least people in a leaf when it is grown")
+    leaves: int = Field(8, ge=2, le=512, description="greatest number of leaves")
+    minleaf: int = Field(20, ge=1, description="least number of people in a leaf while growing")
     held_out: float = Field(
         0.5, gt=0, lt=1, description="share of the training people that certify the tree"
     )
@@ -126,26 +126,26 @@ class Fare(LearnerOverBase):
     def _check_base(cls, base: Learner) -> Learner:
         if base.predicts_with_sensitive:
             raise ValueError(
-                f"learner {base.name!r} needs people's groups to predict, and a certificate is "
+                f"learner {base.name!r} needs people's groups to predict, but a certificate is "
                 "about models that see leaves only; take another base"
             )
         return base
 
     def twin(self) -> Learner:
-        """The base on the features themselves."""
+        """The base without the encoder."""
         return self.base
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
-        """Grow the tree, certify it, and train the base on all people as the tree encodes them.
+        """Grow the tree, certify it, and train the base on all people, encoded by the tree.
 
-        Raises DataError if there are too few people to grow a tree and to certify it.
+        Raises DataError if there are too few people to grow and certify a tree.
         """
         rows = rng.permutation(len(sample))
         cut = round(self.held_out * len(rows))
         if min(cut, len(rows) - cut) < _FEWEST:
             raise DataError(
                 f"learner {self.name!r}: of {len(rows)} training people {len(rows) - cut} grow the "
-                f"tree and {cut} certify it, and each takes at least {_FEWEST}; take more people"
+                f"tree and {cut} certify it, but each needs at least {_FEWEST}; take more people"
             )
         grown = sample.take(np.sort(rows[cut:]))
         tree = grow_fair_tree(
@@ -172,7 +172,7 @@ class Fare(LearnerOverBase):
 
 
 def _find_typical(features: DataFrame, leaves: NDArray[np.intp], k: int) -> DataFrame:
-    """The lower median of each number and the commonest category, (k) rows by leaf."""
+    """The lower median of each number and the most frequent category, (k) rows by leaf."""
     import pandas as pd
 
     members = [np.flatnonzero(leaves == leaf) for leaf in range(k)]

@@ -22,7 +22,7 @@ from fpbench.claims import Metric, RateConstraint
 from fpbench.models import SklearnLearner
 
 _MOST_DIMENSIONS = 4
-"""fairlearn recommends no grid of more dimensions."""
+"""Greatest number of dimensions that fairlearn recommends for a grid."""
 
 
 class GridSearch(SklearnLearner):
@@ -30,16 +30,15 @@ class GridSearch(SklearnLearner):
 
     Every point of the grid is a price for each group's distance from the overall rate; people are
     reweighted and relabelled by these prices, and a base model is trained. The model with the least
-    weighted sum of error and unfairness on the training part is chosen. It is one model and not a
+    weighted sum of error and unfairness on the training part is chosen. It is one model, not a
     mixture, so its predictions are deterministic. It trades unfairness against error and has no
     tolerance: its target is tolerance 0, and the distance from that is measured.
 
-    Given a number of points, fairlearn cuts the last corner off a larger grid. Here the grid is
-    filled up: to an odd number of points in one dimension, to 5, 13, 25, 41, ... in two.
+    For a given number of points, fairlearn cuts the last corner off a larger grid. Here the grid is
+    completed: to an odd number of points in one dimension, to 5, 13, 25, 41, ... in two.
 
-    The grid has one dimension less than there are groups, or twice that for equalized odds.
-    fairlearn recommends at most 4 dimensions and at least 2^dimensions points: anything else is
-    refused here.
+    The grid has K - 1 dimensions for K groups, twice as many for equalized odds. fairlearn
+    recommends at most 4 dimensions and at least 2^dimensions points: anything else is refused here.
     """
 
     name = "grid-search"
@@ -51,7 +50,7 @@ class GridSearch(SklearnLearner):
 
     metric: Metric = Field("statistical-parity", description="fairness metric to train for")
     grid_size: int = Field(
-        21, ge=2, le=10_000, description="least number of points, one model each"
+        21, ge=2, le=10_000, description="least number of points, each with one model"
     )
     grid_limit: float = Field(
         2.0, gt=0, allow_inf_nan=False, description="greatest price of unfairness in the grid"
@@ -61,7 +60,7 @@ class GridSearch(SklearnLearner):
     )
 
     def asked(self) -> RateConstraint:
-        """The metric at tolerance 0, to overall."""
+        """The metric at tolerance 0, in form `to-overall`."""
         return RateConstraint(self.metric, 0.0)
 
     def incompatible(self, other: Component) -> str | None:
@@ -100,7 +99,7 @@ class GridSearch(SklearnLearner):
         )
         with hide_known_warnings():
             search.fit(matrix, sample.labels, sensitive_features=sample.sensitive)
-        # Not the search itself: it keeps all training data.
+        # Not the search itself, which keeps all training data.
         best = search.predictors_[search.best_idx_]
         return Fitted(best if scaler is None else _join_pipeline(scaler, best), self.encoding)
 
@@ -109,7 +108,7 @@ class GridSearch(SklearnLearner):
         return (groups - 1) * (2 if self.metric == "equalized-odds" else 1)
 
     def _explain_too_many(self, groups: int) -> str | None:
-        """Why there is no good grid for so many groups; None if there is."""
+        """Why no valid grid exists for this number of groups; None if one does."""
         dimensions = self._count_dimensions(groups)
         about = (
             f"learner {self.name!r}: {groups} groups and {self.metric} make a grid of "

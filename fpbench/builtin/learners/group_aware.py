@@ -23,14 +23,14 @@ class GroupAwareModel:
     """A model that takes the group as one more feature."""
 
     model: Any
-    """What the base learner trained."""
+    """The model of the base learner."""
     groups: tuple[str, ...]
     column: str
-    """Name of the feature."""
+    """Name of the feature for the group."""
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """That of the base model: the group is a feature, which it protects like the others."""
+        """The base model's guarantee, which covers the group like any feature."""
         return getattr(self.model, "guarantee", None)
 
     @property
@@ -44,7 +44,7 @@ class GroupAwareModel:
         return tuple(getattr(self.model, "published_trees", ()))
 
     def add_group(self, features: DataFrame, groups: Codes) -> DataFrame:
-        """Features and the group, a categorical, as the base model takes them."""
+        """Features with the group as a categorical, for the base model."""
         return add_group(features, groups, self.groups, self.column)
 
     def predict(
@@ -66,8 +66,8 @@ class GroupAwareModel:
 class GroupAware(LearnerOverBase):
     """Trains another learner with people's groups as one more feature.
 
-    Such a model tells more of its training people's groups than one without: by the leaves of its
-    trees (disclosure `structure`), and by what it predicts for each group that a person may have.
+    Such a model reveals more about its training people's groups than one without: by the leaves of
+    its trees (disclosure `structure`), and by its predictions for each possible group of a person.
     To predict, the model needs people's groups.
     """
 
@@ -82,7 +82,7 @@ class GroupAware(LearnerOverBase):
 
     @property
     def protects(self) -> frozenset[str]:
-        """What the base protects, and the groups if it protects features."""
+        """Columns that the base protects, and the groups if it protects features."""
         own = self.base.protects
         return own | {"sensitive"} if "features" in own else own
 
@@ -103,7 +103,7 @@ class GroupAware(LearnerOverBase):
 
 
 def add_group(features: DataFrame, groups: Codes, names: tuple[str, ...], column: str) -> DataFrame:
-    """Features with the group as a categorical; the order of its categories is that of names."""
+    """Features with the group as a categorical, whose categories are in the order of `names`."""
     import pandas as pd
 
     codes = np.asarray(groups, np.int64)

@@ -33,8 +33,8 @@ _CONFIDENT_ONLY = ("threshold", "ratio", "answers")
 _MLP_ONLY = ("hidden", "epochs", "batch", "rate")
 _SIGMA = 50.0
 _TIE = 1e-9
-"""A vote for label 1 needs a probability above 1/2 by this: a probability that is exactly 1/2 may
-be rounded up or down, differently on different processors."""
+"""Margin above 1/2 of the probability for a vote for label 1: processors may round a probability of
+exactly 1/2 differently."""
 
 
 class Pate(Learner):
@@ -42,33 +42,34 @@ class Pate(Learner):
 
     `public` training people are drawn; only their features are used. The others are private: each
     is in the part of one of k teachers. Teachers vote on every public person, Gaussian noise is
-    added to both counts, and a student learns the resulting labels. It uses nothing else of the
-    private people: columns are scaled by the public people, and columns that do not vary among
-    these are left out.
+    added to both counts, and a student learns the resulting labels. It uses no other information
+    about private people: columns are scaled by the public people, and columns that are constant
+    among these are left out.
 
     **Privacy.** `guarantee` is that of all m answers together, computed exactly (analytic Gaussian
     mechanism): one teacher's vote moves two counts by 1, so the sensitivity is sqrt(2 m). With
     `partition = "hash"`, a person's part depends on that person's record alone, and the guarantee
-    holds if anybody is added or removed. With `"equal"`, one more person shifts everybody behind,
-    so it holds only if somebody is replaced, and the number of people is public. It protects
-    single records: a person with several has less protection. The paper's epsilon is a row's
-    `pate_epsilon_paper`. Hyperparameters, names of columns and categories count as public.
+    holds if anybody is added or removed. With `"equal"`, one more person shifts all later
+    people, so it holds only if somebody is replaced, and the number of people is public. It
+    protects single records: a person with several has less protection. The paper's epsilon is
+    `pate_epsilon_paper` in rows. Hyperparameters, names of columns and categories are assumed to be
+    public.
 
-    **Objective.** The mean loss + penalty ||theta||^2; the paper's lambda, of a sum, is m times
+    **Objective.** The mean loss + penalty ||theta||^2; the paper's lambda, for a sum, is m times
     `penalty`. The intercept is a component of theta, and penalised. scikit-learn's C is
-    1 / (2 m penalty). Networks (`mlp`) penalise weights and no biases.
+    1 / (2 m penalty). Networks (`mlp`) penalise weights, not biases.
 
     **Voting.** `gnmax` answers every public person. `confident` (Confident-GNMax) first tests
     whether the greatest count plus separate noise passes a threshold, and answers only then, with
     fresh noise. The test of every person costs privacy too, and whether a person is answered
     depends on private data: the guarantee is for at most `answers` answers, with sensitivity
     sqrt(2 answers + m / ratio^2). The baseline is trained on all votes, so that an audit shows the
-    effect of leaving people out.
+    effect of omitting people.
 
     **Departures.** Soft labels are 1/2 + (n1 - n0) / (2 k): those of the paper's equation (12)
     do not sum to 1, and its loss is then not convex. A tie of votes is label 0. A teacher votes for
-    label 0 if its probability is above 1/2 by no more than 1e-9 (a tie but for rounding), or if it
-    has no people, which a hash partition may cause. Public people are drawn from the training part
+    label 0 if its probability is at most 1/2 + 1e-9 (a tie up to rounding), or if it has no people,
+    which may happen with a hash partition. Public people are drawn from the training part
     of the split.
     """
 
@@ -88,23 +89,23 @@ class Pate(Learner):
         pate_delta | less | delta of the votes
         pate_neighbours | neither | which data sets the guarantee compares
         pate_sigma | neither | standard deviation of the noise of a vote
-        pate_teachers | neither | teachers
+        pate_teachers | neither | number of teachers
         pate_penalty | neither | penalty of the student
-        pate_labels | neither | what the student learns from: hard or soft labels
-        pate_queries | less | public people whose labels are asked for
-        pate_answered | greater | public people whose votes were answered
+        pate_labels | neither | labels of the student: hard or soft
+        pate_queries | less | public people for whom teachers vote
+        pate_answered | greater | public people whose votes are answered
         pate_teachers_empty | less | teachers without training people
-        pate_flip_probability | less share | probability that noise turns a vote, on average
-        pate_votes_for_1 | neither share | votes without noise for label 1
-        pate_vote_accuracy | greater share | public people whom the student labels as votes without
-            noise do
-        pate_baseline_vote_accuracy | greater share | the same of the student without noise
-        pate_warning | neither | set if all votes without noise are for one label
+        pate_flip_probability | less share | mean probability that noise flips a vote
+        pate_votes_for_1 | neither share | noise-free votes for label 1
+        pate_vote_accuracy | greater share | public people for whom student and noise-free votes
+            agree
+        pate_baseline_vote_accuracy | greater share | the same for the student without noise
+        pate_warning | neither | set if all noise-free votes are for one label
     """)  # fmt: skip
 
     teachers: int = Field(150, ge=1, le=100_000, description="number k of teachers")
     public: int = Field(
-        200, ge=1, description="number m of training people the teachers vote on, drawn at random"
+        200, ge=1, description="number m of training people on whom teachers vote, drawn at random"
     )
     partition: Partition = Field(
         "hash",
@@ -125,7 +126,7 @@ class Pate(Learner):
         "hard", description="labels of the student: the winner of the votes, or their noisy share"
     )
     voting: Literal["gnmax", "confident"] = Field(
-        "gnmax", description="answer everybody, or only where teachers agree"
+        "gnmax", description="answer everybody, or only people on whom teachers agree"
     )
     sigma: float | None = Field(
         None,
@@ -137,7 +138,7 @@ class Pate(Learner):
         None,
         ge=LEAST_EPSILON,
         le=1e9,
-        description="epsilon of all answers together; sets the smallest sigma that it allows",
+        description="epsilon of all answers together; sets the smallest valid sigma",
     )
     delta: float = Field(1e-5, gt=0, lt=1, description="delta of the guarantee")
     threshold: float = Field(
@@ -153,7 +154,7 @@ class Pate(Learner):
         (32, 16), strict=False, description="mlp: units of the two hidden layers"
     )
     epochs: int = Field(50, ge=1, le=100_000, description="mlp: passes over the people")
-    batch: int = Field(32, ge=1, description="mlp: people of a step")
+    batch: int = Field(32, ge=1, description="mlp: people per step")
     rate: float = Field(2e-3, gt=0, le=1, description="mlp: learning rate of Adam")
 
     @classmethod
@@ -176,9 +177,9 @@ class Pate(Learner):
     def _check_combination(self) -> Pate:
         if self.epsilon is not None and self.sigma is not None:
             raise ValueError(
-                f"sigma = 0 is no privacy, and epsilon = {self.epsilon} claims some"
+                f"sigma = 0 gives no privacy, but epsilon = {self.epsilon} claims some"
                 if self.sigma == 0
-                else "sigma and epsilon say the same: give one of them"
+                else "sigma and epsilon are equivalent: give one of them"
             )
         for model, penalty, name in (
             (self.teacher, self.teacher_penalty, "teacher_penalty"),
@@ -202,7 +203,7 @@ class Pate(Learner):
         if "mlp" not in (self.teacher, self.student):
             unused += _MLP_ONLY
         for name in unused:
-            # Components are also built from all their parameters, so only values can be compared.
+            # Components are also built from all parameters, so only values show what was set.
             if getattr(self, name) != type(self).model_fields[name].default:
                 needs = 'voting = "confident"' if name in _CONFIDENT_ONLY else "an mlp"
                 raise ValueError(f"{name} has an effect only with {needs}")
@@ -214,7 +215,7 @@ class Pate(Learner):
 
     @property
     def protects(self) -> frozenset[str]:
-        """All that it learns from; nothing without noise."""
+        """All columns that it trains on; none without noise."""
         return self.needs if self.noise() > 0 else frozenset()
 
     def cost(self) -> VoteCost:
@@ -278,7 +279,7 @@ class Pate(Learner):
             raise InputError(
                 f"learner {self.name!r}: {n} training people are too few for public = "
                 f"{self.public} and teachers = {self.teachers}: there must be a private person "
-                "for each teacher; choose fewer of them, or a larger share in [split]"
+                "for each teacher; choose fewer teachers, or a larger share in [split]"
             )
         order = rng.permutation(n)
         return np.sort(order[: self.public]), np.sort(order[self.public :])
@@ -298,7 +299,7 @@ class Pate(Learner):
         if sigma == 0:
             return None
         cost = self.cost()
-        # Noise that delta alone covers has an epsilon of 0; any greater epsilon holds too.
+        # With enough noise delta alone suffices and epsilon is 0; any greater epsilon holds too.
         least = max(cost.epsilon(sigma, self.delta), LEAST_EPSILON)
         epsilon = least if self.epsilon is None else self.epsilon
         return Guarantee(

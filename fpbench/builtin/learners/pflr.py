@@ -44,7 +44,7 @@ _AT_ONCE = 1 << 22
 _FARTHEST = 1e6
 """Greatest shift; with two groups, a shift of about 1 reverses most gaps."""
 _LEAST = 1e-9
-"""Least share or weight that is not 0: below it, scales of noise overflow."""
+"""Least nonzero share or weight: below it, scales of noise overflow."""
 _SHARES: dict[Variant, float] = {"pflr": 0.2, "pflr*": 0.05}
 
 
@@ -67,7 +67,7 @@ class LogisticModel:
 
     design: BoundedFeatures
     weights: Floats
-    """(d,) of numbers scaled to [0, 1], then of categories, the intercept last."""
+    """(d,) weights of numbers scaled to [0, 1], then of categories, the intercept last."""
 
     def predict(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
@@ -86,8 +86,8 @@ class LogisticModel:
 class PflrModel(LogisticModel):
     """A private logistic model: a `fpbench.auditing.PrivateModel` that can be redrawn.
 
-    Its weights, predictions and notes are private, by `guarantee`. The sums that it was trained
-    on, the baseline, and whatever is redrawn are not private.
+    Its weights, predictions and notes are private, by `guarantee`. The sums of its training, the
+    baseline, and redrawn models are not private.
     """
 
     guarantee: Guarantee | None
@@ -108,23 +108,23 @@ class PflrModel(LogisticModel):
 class Pflr(Learner):
     """Logistic regression on a noisy quadratic objective, with a penalty of unfairness.
 
-    The loss is replaced by its Taylor polynomial of degree 2 at 0 (the functional mechanism), so
-    that it needs only sums over people: of x x' / 4 and of (1/2 - y) x. These are released with
+    The loss is replaced by its Taylor polynomial of degree 2 at 0 (the functional mechanism), which
+    needs only sums over people: of x x' / 4 and of (1/2 - y) x. These are released with
     Laplace noise, and everything else is post-processing. Numbers are scaled to [0, 1] by their
     declared bounds and categories are one-hot as declared, so nothing else depends on people.
 
     **Fairness.** `pflr` penalises the covariance of group and log-odds, fairness |c'w|, with
-    c = sum (z - mean z) x (decision boundary fairness); of K groups, fairness / sqrt 2 times the
+    c = sum (z - mean z) x (decision boundary fairness); for K groups, fairness / sqrt 2 times the
     norm of the K covariances. The sums of x in each group are released too, because the penalty
     needs sign and size of c'w. `pflr*` has no penalty: before the noise, fairness c is added to
-    the slope or subtracted from it, whichever favours the group with the lower share of label 1
-    in a noisy table of groups and labels.
+    or subtracted from the slope, in favour of the group with the lower share of label 1 in a noisy
+    table of groups and labels.
 
     **Privacy.** `guarantee` holds if anybody is added or removed. A row x sums to at most s, the
-    number of features and 1, so that the objective moves by at most s^2/8 + s/2 in L1, and sums of
-    groups by s. The shift of `pflr*` depends on people too: it moves by at most fairness times the
-    number of numeric features and twice that of categorical ones, and noise must cover that. The
-    epsilon without that cover is a row's `pflr_epsilon_claimed`; it does not hold.
+    number of features and 1, so the objective changes by at most s^2/8 + s/2 in L1, and sums of
+    groups by s. The shift of `pflr*` depends on people too: it changes by at most fairness times
+    the number of numeric features and twice that of categorical ones, and noise must cover this.
+    The epsilon without this noise is `pflr_epsilon_claimed` in rows; it does not hold.
 
     **Departures.** The sensitivity of Zhang et al., d^2/4 + 3d for replacing one person, is valid
     but many times too large for one-hot columns. See docs/pflr.md.
@@ -143,18 +143,17 @@ class Pflr(Learner):
     measures = Measure.table("asked", """
         pflr_epsilon | less | epsilon of the weights
         pflr_neighbours | neither | which data sets the guarantee compares
-        pflr_epsilon_claimed | less | epsilon that the paper claims for as much noise
+        pflr_epsilon_claimed | less | epsilon that the paper claims for the same noise
         pflr_sensitivity | less | sensitivity of the coefficients
-        pflr_scale | less | scale of their noise
-        pflr_columns | neither | columns of the encoded features
-        pflr_eigenvalues_repaired | less | eigenvalues that noise made too small, and that were
-            repaired
+        pflr_scale | less | scale of the coefficients' noise
+        pflr_columns | neither | number of columns of the encoded features
+        pflr_eigenvalues_repaired | less | repaired eigenvalues, which noise had made too small
     """)  # fmt: skip
 
     epsilon: float = Field(
         1.0,
         ge=LEAST_EPSILON,
-        description="of the whole training; infinite: no noise and no guarantee",
+        description="epsilon of the whole training; infinite: no noise and no guarantee",
     )
     variant: Variant = Field(
         "pflr", description="`pflr`: a penalty of unfairness; `pflr*`: a shift of the slope"
@@ -163,22 +162,22 @@ class Pflr(Learner):
         0.3,
         ge=0,
         description="alpha, weight of the penalty, or size of the shift; infinite (`pflr` only): "
-        "no covariance of group and log-odds at all",
+        "zero covariance of group and log-odds",
     )
     fairness_share: float | None = Field(
         None,
         ge=_LEAST,
         le=1 - _LEAST,
-        description="share of epsilon for what only fairness needs to know; by default 0.2, and "
-        "0.05 for `pflr*`, which needs no more than the direction of its shift",
+        description="share of epsilon for releases that only fairness needs; by default 0.2, and "
+        "0.05 for `pflr*`, which needs only the direction of its shift",
     )
     penalty: float = Field(
-        1.0, gt=0, le=1e12, description="lambda in lambda/2 ||w||^2 beside the summed loss"
+        1.0, gt=0, le=1e12, description="lambda in lambda/2 ||w||^2, added to the summed loss"
     )
     repair: Repair = Field(
         "floor",
-        description="of objectives that noise leaves without a minimum: small eigenvalues are "
-        "raised (`floor`), or trimmed after a ridge of 10 standard deviations (`trim`)",
+        description="repair of noisy objectives without a minimum: small eigenvalues are raised "
+        "(`floor`), or trimmed after a ridge of 10 standard deviations (`trim`)",
     )
 
     @model_validator(mode="after")
@@ -201,24 +200,24 @@ class Pflr(Learner):
 
     @property
     def protects(self) -> frozenset[str]:
-        """All that it learns from; nothing without noise."""
+        """All columns that it trains on; none without noise."""
         return self.needs if self.epsilon < math.inf else frozenset()
 
     def twin(self) -> Pflr | None:
-        """The same without a penalty of unfairness, which releases nothing about groups."""
+        """The same learner without a penalty of unfairness; it releases nothing about groups."""
         if self.fairness == 0:
             return None
         return self.model_copy(update={"variant": "pflr", "fairness": 0.0, "fairness_share": None})
 
     def budget(self, design: BoundedFeatures, k: int) -> NoiseBudget:
-        """How epsilon is divided for k groups."""
+        """The division of epsilon for k groups."""
         share = self.fairness_share or _SHARES[self.variant]
         return NoiseBudget(
             self.variant, self.epsilon, self.fairness, share, design.norm, design.spread, k
         )
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> PflrModel:
-        """Sum up the people, add noise to the sums, and minimise the noisy objective.
+        """Compute sums over people, add noise, and minimise the noisy objective.
 
         Raises InputError if a feature has no declared bounds or categories, or labels or groups are
         cut at a statistic of everybody; DataError if a number is missing.
@@ -256,7 +255,7 @@ class Pflr(Learner):
     def score_many(
         self, models: Sequence[Classifier], people: Sample, rng: np.random.Generator
     ) -> Floats:
-        """What models of one design say about people, whose features are encoded once."""
+        """Outputs of models of one design for people, whose features are encoded once."""
         own = [model for model in models if isinstance(model, PflrModel)]
         if not own or len(own) < len(models) or any(one.design != own[0].design for one in own):
             return super().score_many(models, people, rng)
@@ -271,7 +270,7 @@ class Pflr(Learner):
         repetitions: int,
         rng: np.random.Generator,
     ) -> tuple[Floats, Floats]:
-        """Weights (R, d) of R models, and how many eigenvalues of each were repaired (R,)."""
+        """Weights (R, d) of R models, and numbers of repaired eigenvalues (R,)."""
         weights, changed = [], []
         size = max(1, _AT_ONCE // len(sums.slope) ** 2)
         for first in range(0, repetitions, size):

@@ -32,7 +32,7 @@ class Plain(SklearnLearner):
 
     @classmethod
     def examples(cls, directory: Path) -> list[dict[str, Any]]:
-        """A base that is trained one by one, and one that is trained all at once."""
+        """A base whose models are trained one by one, and one trained in batches."""
         return [{}, {"base": "logistic-regression"}]
 
     @property
@@ -65,10 +65,10 @@ class Plain(SklearnLearner):
         members: NDArray[np.bool_],
         rngs: Sequence[np.random.Generator],
     ) -> list[Classifier]:
-        """Train models of parts of the people; logistic regressions all at once."""
+        """Train models of parts of the people; logistic regressions in one batch."""
         ones = np.asarray(people.labels) == 1
         one_label = ~((members & ones).any(axis=1) & (members & ~ones).any(axis=1))
-        # scikit-learn refuses training data of one label, and takes parameters of its own.
+        # scikit-learn refuses training data of one label, and has other parameters.
         if self.base != "logistic-regression" or {*self.base_parameters} - {"C"} or one_label.any():
             return super().fit_many(people, members, rngs)
         strength = self.recipe.defaults()["C"]
@@ -80,7 +80,7 @@ class Plain(SklearnLearner):
     def score_many(
         self, models: Sequence[Classifier], people: Sample, rng: np.random.Generator
     ) -> NDArray[np.float64]:
-        """What models say about people, encoded once; logistic regressions all at once."""
+        """Outputs of models for people, encoded once; logistic regressions in one batch."""
         matrix, soft = self.encode(people.features), self.has_scores()
         estimators = [model.estimator for model in models if isinstance(model, Fitted)]
         if len(estimators) < len(models):

@@ -18,18 +18,19 @@ class PrivateFairTree(TreeLearner):
     People are similar if they have the same categories, and their numbers, scaled to [0, 1] by
     their declared bounds, differ by at most `tau`. It is `private-tree`, with a similarity:
 
-    `grid` puts all thresholds on borders of cells of width tau: every tree gives people of one cell
-    the same label, with certainty. Similar people on two sides of a border may get different ones.
+    `grid` puts all thresholds on borders of cells of width tau: every tree is guaranteed to give
+    people of one cell the same label. Similar people on two sides of a border may get different
+    labels.
 
-    `ball` spreads a person's mass evenly over [z - tau, z + tau] while a split is chosen, so that a
-    threshold that would separate many similar people looks worse; "the values of similar people
-    count in the same proportion". It guarantees nothing. People belong to nodes by their own
-    values, so nodes of a level stay disjoint, leaves count whole people, and sensitivities do not
-    change.
+    `ball` spreads a person's mass evenly over [z - tau, z + tau] while a split is chosen, so a
+    threshold that separates many similar people scores worse; "the values of similar people count
+    in the same proportion". It has no guarantee. People belong to nodes by their own values, so
+    nodes of a level stay disjoint, leaves count whole people, and sensitivities do not change.
 
     **Departures.** The proposal adds noise to each entropy; here the split itself is chosen
-    privately, and the number of candidates costs nothing. The proposal's criterion is `criterion =
-    "entropy"`, `similarity = "ball"`; `gini` needs a twentieth of its noise, and is the default.
+    privately, and the number of candidates does not affect privacy. The proposal's criterion is
+    `criterion = "entropy"`, `similarity = "ball"`; `gini` needs a twentieth of its noise, and is
+    the default.
     """
 
     name = "private-fair-tree"
@@ -48,7 +49,7 @@ class PrivateFairTree(TreeLearner):
     )
 
     def twin(self) -> Learner:
-        """The private tree that knows no similarity."""
+        """The private tree without similarity."""
         return make_twin(self, "private-tree", TreeLearner.model_fields)
 
     @model_validator(mode="before")

@@ -8,13 +8,14 @@ from fpbench.builtin.learners._private_trees import TreeLearner
 class PrivateTree(TreeLearner):
     """Decision tree whose splits and leaves have noise: epsilon-differential privacy.
 
-    `leaf_share` of epsilon is for the counts of both labels in the leaves, the rest in equal parts
-    for the levels; the nodes of a level are disjoint, and so are leaves. A node releases only the
-    best of public candidates, so their number costs nothing: regular thresholds between declared
-    bounds, and declared categories. Neighbours differ in one person more or less.
+    `leaf_share` of epsilon is for the counts of both labels in the leaves, and the levels share the
+    rest equally; the nodes of a level are disjoint, and so are leaves. A node releases only the
+    best of public candidates (regular thresholds between declared bounds, and declared categories),
+    whose number does not affect privacy. Neighbouring data sets differ by adding or removing one
+    person.
 
-    **Criterion.** Impurities are summed over both children and not divided by sizes, so that one
-    person changes that of a split by at most (n - 1) / n (`gini`), 1 (`max`), or about log2 n +
+    **Criterion.** Impurities are summed over both children and not divided by sizes, so one person
+    changes the impurity of a split by at most (n - 1) / n (`gini`), 1 (`max`), or about log2 n +
     1.44 bits (`entropy`, n is `most_people`); all in one direction, which halves the noise. `gini`
     is the default because it withstands noise best.
 

@@ -1,4 +1,4 @@
-"""Any learner on made-up people, drawn from noisy marginals: differential privacy."""
+"""Any learner on synthetic people, drawn from noisy marginals: differential privacy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _MOST = 10_000_000
-"""Most made-up people: more than any noise on the number of people should ask for."""
+"""Greatest number of synthetic people: noise on the number of people should not exceed it."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class PublicBins:
         ]
 
     def encode(self, features: DataFrame) -> Places:
-        """Codes (n, features); who has a category that is not declared counts to the last one.
+        """Codes (n, features); an undeclared category counts as the last one.
 
         Raises DataError if a number is missing.
         """
@@ -66,7 +66,7 @@ class PublicBins:
         return codes
 
     def decode(self, codes: Places, like: DataFrame, rng: np.random.Generator) -> DataFrame:
-        """Features of these codes: numbers evenly in their interval, of the types of `like`."""
+        """Features of these codes: numbers uniform in their interval, with the types of `like`."""
         import pandas as pd
 
         columns: dict[str, Any] = {}
@@ -86,12 +86,12 @@ class PublicBins:
 
 @dataclass(frozen=True)
 class SyntheticModel:
-    """A model that was trained on made-up people."""
+    """A model trained on synthetic people."""
 
     domain: Domain
     names: tuple[str, ...]
     model: Any
-    """What the base learner trained."""
+    """The model of the base learner."""
     guarantee: Guarantee
     notes: MeasureValues
 
@@ -109,7 +109,7 @@ class SyntheticModel:
         return np.asarray(self.model.predict_proba(self._declare(features), rng, sensitive))
 
     def _declare(self, features: DataFrame) -> DataFrame:
-        """Features with the categories of made-up people, who have all that are declared."""
+        """Features with the categories of the synthetic people: all declared ones."""
         return self.domain.fit(features[list(self.names)])
 
 
@@ -118,36 +118,37 @@ class Synthetic(LearnerOverBase):
 
     The private model is MST: noisy counts of every column (features, label and group), a tree of
     pairs of columns that the exponential mechanism chooses by their dependence, and noisy counts
-    of these pairs. Whatever is computed from made-up people has its guarantee: the base may look
-    at them as often as it likes. Neighbours differ in one person more or less.
+    of these pairs. Anything computed from synthetic people has its guarantee: the base may use them
+    any number of times. Neighbouring data sets differ by adding or removing one person.
 
     The features' bounds and categories must be declared with the data set; numbers are cut into
-    regular intervals between their bounds, and made-up numbers lie evenly in theirs. As many people
-    are made up as the noisy counts say there are.
+    regular intervals between their bounds, and synthetic numbers are uniform in theirs. The number
+    of synthetic people follows from the noisy counts.
 
     Notes
     -----
-    The law of the tree is fitted to the noisy counts as by Private-PGM, with exact inference on the
-    tree. MST merges rare values before it chooses pairs; here the intervals are coarse instead.
+    The distribution of the tree is fitted to the noisy counts as in Private-PGM, with exact
+    inference on the tree. MST merges rare values before it chooses pairs; here the intervals are
+    coarse instead.
     """
 
     name = "synthetic"
-    summary = "any learner on made-up people from noisy marginals: differential privacy"
+    summary = "any learner on synthetic people from noisy marginals: differential privacy"
     reference = (
         "McKenna, Miklau, Sheldon. Winning the NIST Contest: A scalable and general approach to "
         "differentially private synthetic data. Journal of Privacy and Confidentiality 2021"
     )
     measures = Measure.table("asked", """
-        synthetic_epsilon | less | epsilon of the made-up people
-        synthetic_delta | less | delta of the made-up people
-        synthetic_rho | less | rho of the made-up people
+        synthetic_epsilon | less | epsilon of the synthetic people
+        synthetic_delta | less | delta of the synthetic people
+        synthetic_rho | less | rho of the synthetic people
         synthetic_neighbours | neither | which data sets the guarantee compares
-        synthetic_rows | neither people | how many are made up
+        synthetic_rows | neither people | number of synthetic people
     """)  # fmt: skip
 
-    epsilon: float = Field(1.0, ge=LEAST_EPSILON, le=1e9, description="of the made-up people")
+    epsilon: float = Field(1.0, ge=LEAST_EPSILON, le=1e9, description="epsilon of synthetic people")
     delta: float = Field(1e-6, gt=0, lt=1, description="delta of the guarantee")
-    bins: int = Field(8, ge=2, le=1000, description="intervals of a number")
+    bins: int = Field(8, ge=2, le=1000, description="number of intervals of a numeric feature")
 
     @property
     def predicts_with_sensitive(self) -> bool:  # type: ignore[override]
@@ -156,7 +157,7 @@ class Synthetic(LearnerOverBase):
 
     @property
     def protects(self) -> frozenset[str]:
-        """All that it learns from."""
+        """All columns that it trains on."""
         return self.needs
 
     @property
@@ -165,7 +166,7 @@ class Synthetic(LearnerOverBase):
         return False
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
-        """Release noisy counts, make people up, and train the base on them.
+        """Release noisy counts, draw synthetic people, and train the base on them.
 
         Raises InputError if a feature has no declared bounds or categories, or labels or groups are
         cut at a statistic of everybody; DataError if a number is missing.

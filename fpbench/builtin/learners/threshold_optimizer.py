@@ -30,8 +30,8 @@ class ThresholdOptimizer(SklearnLearner):
     """fairlearn's `ThresholdOptimizer`: a base model, and randomised thresholds for each group.
 
     It aims at equal rates, tolerance 0, on the training part and in expectation; predictions are
-    drawn, so a sample of them differs by a little. Thresholds are on the base model's
-    probabilities: on its labels, as in Hardt et al., there would be little choice. To predict, the
+    drawn, so rates of a sample differ slightly. Thresholds apply to the base model's
+    probabilities: its labels, as in Hardt et al., would leave little choice. To predict, the
     model needs people's groups.
     """
 
@@ -46,7 +46,7 @@ class ThresholdOptimizer(SklearnLearner):
     )
 
     def asked(self) -> RateConstraint:
-        """The metric at tolerance 0, to overall."""
+        """The metric at tolerance 0, in form `to-overall`."""
         return RateConstraint(self.metric, 0.0)
 
     def twin(self) -> Learner:
@@ -56,7 +56,7 @@ class ThresholdOptimizer(SklearnLearner):
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train on features and labels, then choose thresholds with the groups.
 
-        Raises DataError if a group has one label only, so that it has no thresholds to choose from.
+        Raises DataError if a group has one label only, so there are no thresholds to choose from.
         """
         from fairlearn import postprocessing
 
@@ -99,10 +99,10 @@ class Thresholds:
 
     def _find_positive(self, features: DataFrame, sensitive: Codes | None) -> NDArray[np.float64]:
         codes = require_groups(sensitive, ThresholdOptimizer.name)
-        # fairlearn would silently predict 0 for everyone of such a group.
+        # fairlearn would silently predict 0 for everyone in such a group.
         if not np.isin(codes, list(self.groups)).all():
             raise DataError(
-                f"learner {ThresholdOptimizer.name!r} cannot predict for a group with nobody in "
+                f"learner {ThresholdOptimizer.name!r} cannot predict for a group without people in "
                 f"the training part; it has thresholds for {', '.join(self.groups.values())}"
             )
         matrix = _encode_double(features, self.encoding)
@@ -114,7 +114,7 @@ class Thresholds:
 def _encode_double(features: DataFrame, encoding: Encoding) -> NDArray[np.float64]:
     """Encoded features in double precision, so that the base model's scores are too.
 
-    fairlearn writes probabilities into the array of scores, which pandas 3 refuses in single.
+    fairlearn writes probabilities into the array of scores; pandas 3 refuses single precision.
     """
     return encode(features, encoding).astype(np.float64)
 
@@ -128,7 +128,7 @@ def _check_groups(sample: Sample) -> dict[int, str]:
         if len(group_labels) == 1:
             raise DataError(
                 f"learner {ThresholdOptimizer.name!r}: in the training part everyone of group "
-                f"{name!r} has label {int(group_labels[0])}, and thresholds need both labels in "
+                f"{name!r} has label {int(group_labels[0])}, but thresholds need both labels in "
                 "every group; take more people, or a sensitive attribute with larger groups"
             )
     return present

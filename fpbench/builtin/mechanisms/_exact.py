@@ -27,7 +27,8 @@ def draw_bernoulli_exp(top: int, bottom: int, below: Below = secrets.randbelow) 
 
 
 def _draw_exp_of_fraction(top: int, bottom: int, below: Below) -> bool:
-    # With 0 <= x <= 1, the first k at which a coin of bias x / k fails is odd with exp(-x).
+    # With 0 <= x <= 1, exp(-x) is the probability of an odd first k at which a coin of bias x / k
+    # fails.
     k = 1
     while below(bottom * k) < top:
         k += 1
@@ -47,7 +48,7 @@ def draw_discrete_laplace(scale: Fraction, below: Below = secrets.randbelow) -> 
             high += 1
         size = (low + t * high) // s
         negative = below(2) == 1
-        if not (negative and size == 0):  # else 0 would be twice as likely
+        if not (negative and size == 0):  # otherwise 0 would be twice as likely
             return -size if negative else size
 
 

@@ -29,7 +29,7 @@ def check_integers(numbers: ArrayLike, what: str) -> NDArray[np.int64]:
 def calibrate(
     calibration: Callable[[float], float], epsilon: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The calibration of every epsilon in an array, computed once for each distinct value."""
+    """The calibration for every epsilon in an array, computed once per distinct value."""
     values, where = np.unique(epsilon, return_inverse=True)
     calibrated = np.array([calibration(float(value)) for value in values])
     return calibrated[where].reshape(epsilon.shape)
@@ -41,10 +41,10 @@ def add_exact_noise(
     draw: Callable[[Fraction], int],
     epsilon: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Counts with independent exact draws added; `parameter` gives that of `draw` at each epsilon.
+    """Counts plus independent exact noise; `parameter` gives the argument of `draw` by epsilon.
 
     Noise is added to integers. Sums beyond 2^53 are rounded afterwards, which is post-processing;
-    noise that was rounded before would not hide whether a count is even.
+    noise rounded before the sum would not hide whether a count is even.
     """
     counts, epsilon = np.broadcast_arrays(counts, epsilon)
     values, where = np.unique(epsilon, return_inverse=True)

@@ -19,12 +19,12 @@ def simulate_discrete_laplace(
 ) -> Floats:
     """Integers z with probability proportional to exp(-|z| / scale), of the broadcast shape.
 
-    Raises InputError if a scale is too great to be simulated.
+    Raises InputError if a scale is too large to be simulated.
     """
     if np.max(scale, initial=0.0) > _GREATEST:
         raise InputError(
-            f"noise of scale {np.max(scale):g} cannot be simulated, {_GREATEST:g} is the most: use "
-            "a larger epsilon or a smaller sensitivity"
+            f"noise of scale {np.max(scale):g} cannot be simulated, the limit is {_GREATEST:g}: "
+            "use a larger epsilon or a smaller sensitivity"
         )
     # The difference of two geometric numbers.
     p = -np.expm1(-1 / scale)
@@ -65,7 +65,7 @@ def simulate_laplace_within(
 
     def mass(distance: Floats) -> Floats:
         """The sum of exp(-rate d) over d from 1 to this distance."""
-        with np.errstate(over="ignore"):  # a rate so high that only the center is left
+        with np.errstate(over="ignore"):  # a very high rate leaves only the center
             total: Floats = -np.expm1(-rate * distance) / np.expm1(rate)
         return total
 
@@ -73,7 +73,7 @@ def simulate_laplace_within(
     side = rng.random(center.shape) * (1 + below + above)
     down, up = (side >= 1) & (side < 1 + below), side >= 1 + below
     most = np.where(down, center, upper - center)
-    # The inverse of a geometric distribution that ends at `most`.
+    # Inverse CDF of a geometric distribution truncated at `most`.
     u = rng.random(center.shape)
     distance = 1 + np.floor(-np.log1p(u * np.expm1(-rate * most)) / rate)
     distance = np.minimum(distance, most)

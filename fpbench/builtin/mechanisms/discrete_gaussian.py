@@ -71,9 +71,9 @@ class DiscreteGaussian(Mechanism):
         return np.full(upper.shape, sigma), np.zeros(upper.shape)
 
     def _find_variance(self, epsilon: float, l2: float) -> Fraction:
-        """The variance s^2, rounded up to a multiple of 2^-20 so that rounding costs no privacy.
+        """The variance s^2, rounded up to a multiple of 2^-20 so that rounding keeps privacy.
 
-        The factor 1 + 1e-9 is far above the floating-point error of its computation.
+        The factor 1 + 1e-9 is far above the floating-point error of the computation.
         """
         least = l2**2 / (2 * epsilon_to_rho(epsilon, self.delta)) * (1 + 1e-9)
         return Fraction(math.ceil(least * 2**20), 2**20)

@@ -19,8 +19,8 @@ from fpbench.builtin.mechanisms._simulated import simulate_laplace_within, simul
 Floats = NDArray[np.float64]
 Utility = Literal["absolute", "squared", "root", "indicator"]
 
-# For each utility -f(|r - q|): f, and its greatest change when q changes by one, for distances up
-# to a bound of at least 1.
+# For each utility -f(|r - q|): f, and its greatest change if q changes by one, for distances up to
+# a bound of at least 1.
 LOSSES: dict[Utility, tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]] = {
     "absolute": (lambda d: d, np.ones_like),
     "squared": (np.square, lambda upper: 2 * upper - 1),
@@ -51,7 +51,7 @@ class Exponential(Mechanism):
 
     utility: Utility = Field(
         "absolute",
-        description="of choosing r for the true count q: `absolute`, -|r - q|; `squared`, "
+        description="utility of r for the true count q: `absolute`, -|r - q|; `squared`, "
         "-(r - q)^2; `root`, -sqrt|r - q|; `indicator`, 0 if r = q, else -1",
     )
 
@@ -86,8 +86,8 @@ class Exponential(Mechanism):
         counts, epsilon = check_integers(counts, "counts"), check_epsilons(epsilon)
         if upper is None:
             raise InputError(
-                f"mechanism {self.name!r} chooses among 0..upper, and needs `upper`: a public "
-                "bound of every count"
+                f"mechanism {self.name!r} chooses among 0..upper, so it needs `upper`: a public "
+                "upper bound of every count"
             )
         upper = check_integers(upper, "upper bounds")
         q, top, e = np.broadcast_arrays(counts, upper, epsilon)
@@ -105,7 +105,7 @@ class Exponential(Mechanism):
     def find_noise_law(
         self, sensitivity: Sensitivity, epsilon: float, upper: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Laplace noise of `absolute`, Gaussian noise of `squared`; else as simulated."""
+        """Laplace noise for `absolute`, Gaussian noise for `squared`; else as simulated."""
         epsilon = float(check_epsilons(epsilon))
         if self.utility == "absolute":
             return np.zeros(upper.shape), np.full(upper.shape, 2 * sensitivity.l1 / epsilon)

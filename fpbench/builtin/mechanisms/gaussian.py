@@ -75,7 +75,7 @@ class Gaussian(Mechanism):
         if check_epsilons(epsilon) >= 1:
             raise InputError(
                 f'mechanism {self.name!r}: calibration = "classic" is proven for epsilon below 1 '
-                f"only, and epsilon is {epsilon:g}; use the analytic one, which holds at any "
+                f"only, but epsilon is {epsilon:g}; use the analytic one, which holds at any "
                 "epsilon and adds less noise"
             )
         return math.sqrt(2 * math.log(1.25 / self.delta)) / epsilon

@@ -12,8 +12,8 @@ from fpbench.privacy import check_answers
 class Clip(Policy):
     """Replaces counts below 0 by 0 and counts above the total by the total.
 
-    Each count moves to the nearest possible one, so no count gets worse; the counts need not sum
-    to the total. Repairing twice is the same as repairing once. `upper` is ignored.
+    Each count moves to the nearest valid one, so no error grows; the counts need not sum to the
+    total. Repairing twice is the same as repairing once. `upper` is ignored.
     """
 
     name = "clip"

@@ -1,4 +1,4 @@
-"""The policies of PAFER, which replace each invalid count by itself."""
+"""The policies of PAFER, which replace each invalid count separately."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _Replacement: TypeAlias = Literal["0", "1", "uniform", "total-valid"]
 
 
 class PaperPolicy(Policy):
-    """Replaces invalid counts and leaves valid counts as they are.
+    """Replaces invalid counts and keeps valid counts.
 
     A count is invalid below 0 or above the total. It is replaced by:
 
     ============= ============================================================
     `0`, `1`      0; 1, or the total if that is less
-    `uniform`     total / K, as if all groups were of one size
+    `uniform`     total / K, as if all groups had the same size
     `total-valid` total - (sum of the valid counts), at least 0; if several of
                   the K counts are invalid, each gets an equal share of it
     ============= ============================================================
@@ -33,9 +33,9 @@ class PaperPolicy(Policy):
     reference = "van der Steen et al., PAFER, 2023, section 4.2.4 and table 2"
 
     negative: ClassVar[_Replacement]
-    """What replaces counts below 0."""
+    """Replacement of counts below 0."""
     too_large: ClassVar[_Replacement]
-    """What replaces counts above the total."""
+    """Replacement of counts above the total."""
 
     def repair(
         self, answers: NDArray[np.float64], total: ArrayLike, upper: ArrayLike | None = None
@@ -44,8 +44,8 @@ class PaperPolicy(Policy):
 
         `answers`: (..., K) noisy counts of the K groups. `total`: (...) public number of people of
         each histogram, broadcast. `upper`: (...) greatest valid count; by default the total. The
-        paper takes the number of people in the data set for every rule, so that counts above the
-        total of a rule stay.
+        paper uses the number of people in the data set for every rule, so counts above the total of
+        a rule stay.
 
         Raises InputError if there are no counts, one is not finite, or a total is negative.
         """
@@ -63,7 +63,7 @@ def _replace(
     totals: NDArray[np.float64],
     invalid: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
-    """What replaces the invalid counts of each histogram, (..., 1)."""
+    """Replacement of the invalid counts of each histogram, (..., 1)."""
     if replacement == "uniform":
         uniform: NDArray[np.float64] = totals / values.shape[-1]
         return uniform

@@ -12,10 +12,10 @@ from fpbench.privacy import project_counts
 class Project(Policy):
     """Replaces counts by the nearest counts of at least 0 that sum to the total.
 
-    Nearest by Euclidean distance: the true counts are in this set, and a projection moves noisy
-    counts nearer to all of its members, so the sum of squared errors never grows. Valid counts
-    change too, unless they sum to the total already. Repairing twice is the same as repairing
-    once. `upper` is ignored.
+    Nearest by Euclidean distance: the true counts are in this convex set, and a projection moves
+    noisy counts nearer to all of its members, so the sum of squared errors never grows. Valid
+    counts change too, unless they already sum to the total. Repairing twice is the same as
+    repairing once. `upper` is ignored.
     """
 
     name = "project"

@@ -117,7 +117,7 @@ def _check(path: Path, columns: list[str], header: list[str]) -> None:
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         if header.count(name) > 1:
-            raise DataError(f"{path}: there are {header.count(name)} columns {name!r}")
+            raise DataError(f"{path}: {header.count(name)} columns have the name {name!r}")
 
 
 def _describe_hole(where: str, name: str) -> str:

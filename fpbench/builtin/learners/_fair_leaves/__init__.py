@@ -1,1 +1,1 @@
-"""What the learner `fare` is made of: a fair tree, and what its leaves tell of groups."""
+"""Parts of the learner `fare`: a fair tree, and bounds on what its leaves reveal of groups."""

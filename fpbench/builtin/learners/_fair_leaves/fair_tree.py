@@ -1,4 +1,4 @@
-"""A tree whose leaves tell of labels and little of groups, grown on counts (FARE's fair trees)."""
+"""A tree with leaves informative of labels, not groups, grown on counts (FARE's fair trees)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 _BINS = 64
-"""Most intervals that a number's thresholds divide it into."""
+"""Greatest number of intervals of a number."""
 _SLOPES = (0.0, 1.0, -1.0, 3.0, -3.0)
-"""Weights of a group's share beside the share of label 1 in orders of categories."""
+"""Weights of a group's share, added to the share of label 1, in orders of categories."""
 
 _Places: TypeAlias = NDArray[np.intp]
 _Floats: TypeAlias = NDArray[np.float64]
@@ -27,17 +27,17 @@ _Floats: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BinnedColumn:
-    """How a feature's values become whole numbers 0..bins-1."""
+    """Binning of a feature's values: whole numbers 0..bins-1."""
 
     name: str
     thresholds: _Floats | None
-    """Of a number: ascending; values up to the first are 0."""
+    """Thresholds of a number, ascending; values up to the first are 0."""
     categories: tuple[Any, ...] = ()
-    """Of a categorical; the last whole number stands for any other value."""
+    """Categories of a categorical; the last whole number is any other value."""
 
     @classmethod
     def of(cls, values: Series[Any]) -> BinnedColumn:
-        """Categories as declared, or thresholds between different values, at most 63 of them."""
+        """Declared categories, or at most 63 thresholds between different values."""
         if hasattr(values, "cat"):
             return cls(str(values.name), None, tuple(values.cat.categories))
         ordered = np.sort(values.to_numpy(np.float64))  # missing numbers last
@@ -51,7 +51,7 @@ class BinnedColumn:
 
     @property
     def bins(self) -> int:
-        """Number of whole numbers."""
+        """Number of bins."""
         return 1 + len(self.categories if self.thresholds is None else self.thresholds)
 
     def encode(self, values: Series[Any]) -> _Places:
@@ -71,7 +71,7 @@ class BinnedColumn:
 
 @dataclass(frozen=True)
 class TreeSplit:
-    """A question about one column."""
+    """A split by one column."""
 
     column: int
     left: NDArray[np.bool_]
@@ -84,9 +84,9 @@ class FairTree:
 
     columns: tuple[BinnedColumn, ...]
     nodes: tuple[TreeSplit | int, ...]
-    """Each node's question, or a leaf's number."""
+    """Each node's split, or a leaf's number."""
     children: tuple[tuple[int, int], ...]
-    """Each node's children, left and right; (-1, -1) of a leaf."""
+    """Each node's children, left and right; (-1, -1) for a leaf."""
 
     @property
     def k(self) -> int:
@@ -111,17 +111,18 @@ class FairTree:
 
 
 def grow_fair_tree(people: Sample, *, fairness: float, leaves: int, minleaf: int) -> FairTree:
-    """Grow a tree, always at the leaf whose best split lowers its summed impurity most.
+    """A tree, grown always at the leaf whose best split lowers summed impurity most.
 
     The impurity is FARE's FairGini, (1 - fairness) Gini(labels) + fairness (1 - 1/K -
-    Gini(groups)): least where everybody of a leaf has one label, and all groups are equally many.
-    Of two groups 1 - 1/K is the paper's .5.
+    Gini(groups)): least if everybody in a leaf has one label, and all groups have equal shares.
+    For two groups 1 - 1/K is the paper's .5.
 
     Categories are ordered by their share of label 1 plus a multiple of their share of a group, and
-    cut in two at each place; the paper alternates between halves and quarters of them, sorted by
-    group. Sets of categories with the extreme counts of labels and of a group lie in such orders.
+    cut in two at each position; the paper alternates between halves and quarters of them, sorted by
+    group. Sets of categories with extreme counts of labels and of a group are prefixes of such
+    orders.
 
-    `people`: features, labels and groups. `fairness`: in [0, 1]. `minleaf`: least people in a leaf.
+    `people`: features, labels and groups. `fairness`: in [0, 1]. `minleaf`: least size of a leaf.
     """
     features, n_groups = people.features, len(people.groups)
     columns = tuple(BinnedColumn.of(features[name]) for name in features.columns)
@@ -168,7 +169,7 @@ def grow_fair_tree(people: Sample, *, fairness: float, leaves: int, minleaf: int
 
 
 def _list_orders(column: BinnedColumn, table: NDArray[np.int64]) -> Iterator[_Places]:
-    """Orders of a column's values that occur, in which it may be cut."""
+    """Orders of a column's occurring values, for cuts."""
     sizes = table.sum(axis=(1, 2))
     present = np.flatnonzero(sizes)
     if column.thresholds is not None or len(present) < 2:
@@ -187,9 +188,9 @@ def _list_orders(column: BinnedColumn, table: NDArray[np.int64]) -> Iterator[_Pl
 
 
 def _find_gains(table: NDArray[np.int64], fairness: float, minleaf: int) -> _Floats:
-    """How much impurity, summed over people, each cut of a table (bins, groups, 2) saves.
+    """Decrease of impurity, summed over people, by each cut of a table (bins, groups, 2).
 
-    It is -inf where a side is too small.
+    It is -inf if a side is too small.
     """
     left = table.cumsum(axis=0)[:-1]
     right = table.sum(axis=0) - left
@@ -201,7 +202,7 @@ def _find_gains(table: NDArray[np.int64], fairness: float, minleaf: int) -> _Flo
 
 
 def _sum_impurity(counts: NDArray[np.int64], fairness: float) -> _Floats:
-    """FairGini times people of nodes (nodes,), of their counts (nodes, groups, 2)."""
+    """FairGini times people of nodes (nodes,), from their counts (nodes, groups, 2)."""
     n = np.maximum(counts.sum(axis=(1, 2)), 1)
     labels = n - (counts.sum(axis=1) ** 2).sum(axis=1) / n
     groups = n - (counts.sum(axis=2) ** 2).sum(axis=1) / n
@@ -212,7 +213,7 @@ def _sum_impurity(counts: NDArray[np.int64], fairness: float) -> _Floats:
 def _choose_left(
     column: BinnedColumn, order: _Places, cut: int, sizes: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Which values go left of a cut; a category that nobody has here goes where more people go."""
+    """Which values go left of a cut; absent categories go to the larger side."""
     if column.thresholds is not None:
         return np.asarray(np.arange(column.bins) <= order[cut], bool)
     left = np.zeros(column.bins, bool)

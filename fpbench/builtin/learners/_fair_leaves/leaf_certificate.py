@@ -1,9 +1,9 @@
-"""Upper bounds on how far apart two groups lie in the leaves of a tree, from counts of people.
+"""Upper bounds on the distance of two groups in the leaves of a tree, from counts of people.
 
 The distance of two groups is the total variation of their leaves, max over sets A of leaves of
-P(A | one group) - P(A | other). No model that sees leaves only can have a greater difference of
-selection rates between both, and nobody who sees leaves only tells them apart with a balanced
-accuracy above (1 + distance) / 2.
+P(A | one group) - P(A | other). It bounds the difference of their selection rates under any model
+that sees leaves only, and (1 + distance) / 2 bounds the balanced accuracy of any adversary that
+sees leaves only.
 """
 
 from __future__ import annotations
@@ -20,22 +20,21 @@ from fpbench import Codes
 Bound: TypeAlias = Literal["sets", "leaves"]
 
 _SHARE_ERROR = 0.1
-"""Part of the error for the shares of groups, and again for those of leaves, as in FARE's code."""
+"""Part of the error for shares of groups, and again for shares of leaves, as in FARE's code."""
 _SHARE_PEOPLE = 1 / 3
-"""Part of the held-out people that count the shares of leaves, as in FARE's code."""
+"""Part of the held-out people for the shares of leaves, as in FARE's code."""
 
 _Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What nobody who sees leaves only can exceed, with one confidence for both numbers."""
+    """Upper bounds for anybody who sees leaves only, with joint confidence."""
 
     parity: float
-    """Of any model: the greatest difference of selection rates between two groups."""
+    """Upper bound on any model's difference of selection rates between two groups."""
     accuracy: float
-    """Of anybody who guesses groups: balanced accuracy, the mean share of right guesses by group.
-    """
+    """Upper bound on the balanced accuracy of guesses of groups."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class LeafPeople:
     """(n,)"""
 
     def take(self, rows: NDArray[np.intp]) -> LeafPeople:
-        """Some of them."""
+        """The given rows."""
         return LeafPeople(self.leaves[rows], self.groups[rows])
 
     def count(self, k: int, pair: tuple[int, int]) -> NDArray[np.int64]:
@@ -65,15 +64,15 @@ def certify_leaves(
     error: float,
     rng: np.random.Generator,
 ) -> Certificate:
-    """Bound what k leaves tell of groups, with probability 1 - error over the people drawn.
+    """Bounds on what k leaves reveal of groups, with probability 1 - error over draws of people.
 
-    All pairs of groups share the error. With distances d of pairs, nobody's balanced accuracy among
-    K groups exceeds (1 + min over r of the sum over a of d(a, r)) / K: in a leaf the best guess
-    gains at most the sum of what each group has more than r.
+    All pairs of groups share the error. With distances d of pairs, the balanced accuracy among K
+    groups is at most (1 + min over r of the sum over a of d(a, r)) / K: in a leaf the best guess
+    gains at most the summed excess of each group over r.
 
-    `bound`: how a pair's distance is bounded. `grown`: people whom the tree was grown on; of these
-    only the shares of groups are used. `held_out`: people from the same law whom the tree has not
-    seen; `rng` divides them for `leaves`.
+    `bound`: the bound on a pair's distance. `grown`: people on whom the tree was grown; only their
+    shares of groups are used. `held_out`: people of the same distribution, unseen by the tree;
+    `rng` divides them for `leaves`.
     """
     pairs = list(combinations(range(n_groups), 2))
     distances = np.zeros((n_groups, n_groups))
@@ -98,27 +97,27 @@ def certify_leaves(
 def bound_by_sets(counts: NDArray[np.int64], error: float) -> float:
     """Upper bound on the distance of two groups from Clopper-Pearson bounds of all sets of leaves.
 
-    The error is shared by all 2^k sets and both groups, so each share of a group in a set is
-    within its one-sided bound at once. The maximum over sets is taken over the convex hull of
-    their counts: for each count of the first group, the least of the second is that of leaves
-    in the order of their ratio, where the last leaf may be cut. That never lowers the bound.
+    All 2^k sets and both groups share the error, so all one-sided bounds hold simultaneously. The
+    maximum over sets is taken over the convex hull of their counts: for each count of the first
+    group, leaves in the order of their ratio, with the last leaf cut, give the least count of the
+    second. That never lowers the bound.
 
-    `counts`: (2, k) people of both groups in each leaf, whom the leaves do not depend on. `error`:
-    in (0, 1).
+    `counts`: (2, k) people of both groups in each leaf, independent of the leaves. `error`: in
+    (0, 1).
     """
     k = counts.shape[1]
     n, m = (int(total) for total in counts.sum(axis=1))
     if not (n and m):
         return 1.0
     log_error = np.log(error) - np.log(2) * (k + 1)
-    each = float(np.exp(max(log_error, -700.0)))  # at more than 1,000 leaves the bound is 1 anyway
+    each = float(np.exp(max(log_error, -700.0)))  # above 1,000 leaves the bound is 1 anyway
     if log_error < -700.0:
         return 1.0
     occupied = counts[:, counts.any(axis=0)]
     order = np.argsort(occupied[1] / occupied.sum(axis=0), kind="stable")
     corners = np.hstack([np.zeros((2, 1), np.int64), occupied[:, order].cumsum(axis=1)])
     first = np.arange(n + 1)
-    # Leaves without anybody of the first group come last and only add to the second.
+    # Leaves without people of the first group come last and only add to the second.
     second = np.interp(first, *corners[:, : np.searchsorted(corners[0], n) + 1])
     return float(np.clip((_raise(first, n, each) - _lower(second, m, each)).max(), 0.0, 1.0))
 
@@ -134,7 +133,7 @@ def bound_by_leaves(
     (8 error / 10, shared by leaves); Hoeffding bounds their mean from `leaves` (error / 10).
 
     `groups`: (2,) people of both groups. `counts`: (2, k) people of both groups in each leaf.
-    `leaves`: (k,) people in each leaf, other people than those of `counts`. `error`: in (0, 1).
+    `leaves`: (k,) people in each leaf, disjoint from those of `counts`. `error`: in (0, 1).
     """
     total, k, people = int(groups.sum()), len(leaves), int(leaves.sum())
     half = _SHARE_ERROR * error / 2
@@ -151,7 +150,7 @@ def bound_by_leaves(
 
 
 def _lower(hits: NDArray[np.generic], n: object, error: float) -> _Floats:
-    """One-sided Clopper-Pearson lower bounds of shares; hits need not be whole."""
+    """One-sided Clopper-Pearson lower bounds of shares; hits may be fractional."""
     from scipy.special import betaincinv
 
     x = np.asarray(hits, np.float64)
