@@ -1,4 +1,4 @@
-"""What a script or notebook calls.
+"""The functions for scripts and notebooks.
 
 Imports all rooms but `testing`, `report`, `cli`, `builtin`.
 """

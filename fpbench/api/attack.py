@@ -1,4 +1,4 @@
-"""Attribute inference against anybody's fitted model, for people without a matrix."""
+"""Attribute inference against any fitted model, without a matrix."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 
 _CLAIM: Mapping[str, Any] = {"use": "published", "metric": "statistical-parity"}
 _SEEN = list_sights("adversary") - {"query", "twin"}
-"""What can be shown of a model that is not trained here."""
+"""Sights that need no learner: the model is not trained here."""
 _LEAST_KNOWN = 10
-"""People whose group is known, at least: some train the adversary, and some calibrate it."""
+"""Least number of known people: some train the adversary, and some calibrate it."""
 _MISSING = "(missing)"
 _RANK_BY = "with_accuracy"
 
@@ -64,31 +64,31 @@ _RANK_BY = "with_accuracy"
 @check_methods
 @dataclass(frozen=True, eq=False)
 class AttackResult:
-    """What an attack on a model found out; prints itself in at most three sentences and a note.
+    """The result of an attack on a model; prints itself in at most three sentences and a note.
 
     Attributes
     ----------
     people
-        A row for each person who was attacked at some seed, with the index of X. Whose group the
-        adversary knows at every seed is not among them: more seeds leave out fewer, half as many
-        each where half are known. `group`: the true one.
+        A row for each person who was attacked at some seed, with the index of X. People whose group
+        is known at every seed are missing: if half are known, each further seed halves their
+        number. `group`: the true group.
         `attacks`: the number of seeds at which the person was attacked. `risk`: the mean
         probability that the adversary assigns to the true group, given the disclosure if the
         corrector gives beliefs (`posterior` does), else before it. `guessed_right`: the share of
-        these seeds at which the corrected guess was right. `proven`: whether the group
-        followed from the disclosure, whatever anybody believes.
+        these seeds at which the corrected guess was right. `proven`: whether the disclosure implied
+        the group, whatever the beliefs.
     rows
-        A row for each seed: `seed` and all measures of an attack (`docs/measures.md`). Its steps
-        are `majority_accuracy`, if everybody is said to be in the largest group;
+        A row for each seed: `seed` and all measures of an attack (`docs/measures.md`). The
+        accuracies are, step by step, `majority_accuracy`, of always guessing the largest group;
         `without_model_accuracy`, from features and labels alone, if the adversary sees these and
-        what the model says; `without_accuracy`, from all that it sees; and `with_accuracy`, given
+        the model's output; `without_accuracy`, from all that it sees; and `with_accuracy`, given
         the disclosure too.
     disclosed
-        Whether anything was disclosed besides what the adversary sees of the model.
+        Whether anything was disclosed besides the model's output.
     never_attacked
-        Number of people who are not among `people`.
+        Number of people who are not in `people`.
     warnings
-        What makes the attack another one than is meant, such as the groups among the features.
+        Problems that distort the attack, such as groups among the features.
     """
 
     people: DataFrame
@@ -103,31 +103,31 @@ class AttackResult:
         return Snapshot(Path(), "", _RANK_BY, rows)
 
     def frame(self) -> DataFrame:
-        """The rows as a data frame, one a seed."""
+        """The rows as a data frame, one per seed."""
         return self._snapshot.results.frame()
 
     def leaderboard(self) -> Leaderboard:
-        """The attack as a line of a leaderboard: means over seeds, and their intervals."""
+        """The attack as a leaderboard of one line: means over seeds, with intervals."""
         return self._snapshot.leaderboard()
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What was found: the largest group, without and with the model, with what is disclosed."""
+        """The results: largest group, without and with the model, with the disclosure."""
         largest = format_percent(self._average("majority_accuracy"))
         first = f"Naming the largest group is right for {largest} %."
         disclosed = self.leaderboard().sentences[2:] if self.disclosed else ()
-        # Who called `attack` has published nothing yet.
+        # The caller of `attack` has published nothing yet.
         claim = f"Publishing a true claim of {self.rows[0].get('claim_metric')}"
         meant = (text.replace("The published claim", claim, 1) for text in disclosed)
         return (first, self._describe_model(), *meant)
 
     @property
     def _opening(self) -> tuple[str, ...]:
-        """What is said first."""
+        """Warnings, then the sentences."""
         return (*(f"warning: {text}." for text in self.warnings), *self.sentences)
 
     def _describe_model(self) -> str:
-        """What is guessed without the model, and what the model adds."""
+        """The accuracy without the model, and what the model adds."""
         row, right = self.rows[0], format_percent(self._average("without_accuracy"))
         name, seen = row["adversary"], str(row["adversary_sees"]).split(", ")
         said = list_words([one for one in seen if one in keep_model_sights(seen)])
@@ -151,7 +151,7 @@ class AttackResult:
 
     @property
     def _notes(self) -> tuple[str, ...]:
-        """Whom `people` leaves out."""
+        """A note about the people missing in `people`."""
         if not self.never_attacked:
             return ()
         return (
@@ -175,7 +175,7 @@ class AttackResult:
         output
             A .pdf, .svg or .png file; NAME.pdf if None.
         width
-            Inches; by default as wide as it needs to be.
+            Width in inches; by default the content decides.
 
         Returns
         -------
@@ -205,7 +205,7 @@ class AttackResult:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The HTML for notebooks."""
         board = self.leaderboard()
         table = replace(make_sheet(board), opening=self._opening)
         bars = [] if board.waterfall is None else [make_waterfall_sheet(board.waterfall)]
@@ -225,41 +225,40 @@ def attack(
     corrector: str | Mapping[str, Any] | Corrector = "posterior",
     seeds: int | Sequence[int] = 6,
 ) -> AttackResult:
-    """How well an adversary guesses people's group from a fitted model and what is said of it.
+    """How well an adversary guesses people's groups from a fitted model and claims about it.
 
     The adversary knows the groups of some of the people, learns from them, and guesses those of the
-    others: from features and labels alone, then with what the model says, then with the disclosure.
-    So it shows what the model gives away, and what is known without it. The model is only asked,
-    never trained.
+    others: from features and labels alone, then with the model's output, then with the disclosure.
+    So the result separates what the model gives away from what is known without it. The model is
+    only queried, never trained.
 
     Parameters
     ----------
     model
-        Anything with `predict`, such as a scikit-learn pipeline, for people as X has them; or its
-        predictions (n,).
+        Anything with `predict`, such as a scikit-learn pipeline, that accepts X; or its predictions
+        (n,).
     X
-        Features of n people, a data frame or (n, d). Texts, truth values and dates may be among
-        them, and values may be missing; columns of one value are left out for the adversary. A
-        column that tells everybody's group is warned of: the adversary reads the group there.
+        Features of n people, a data frame or (n, d). It may have texts, booleans, dates and missing
+        values; the adversary does not see constant columns. A column that reveals everybody's group
+        gives a warning: the adversary reads the group there.
     y
         (n,) true labels, of two values.
     groups
         (n,) the sensitive attribute, or a data frame of several, which are crossed.
     known
-        Whose groups the adversary knows: a share of the people, drawn anew for each seed; or (n,)
-        truth values.
+        The people whose groups the adversary knows: a share, drawn for each seed; or (n,) booleans.
     positive
-        The label that counts as 1; needed if labels are not 0 and 1 or truth values.
+        The label that counts as 1; needed if labels are not 0 and 1 or booleans.
     adversary
-        A name, a table with `use` and parameters, or a component, that sees no more than features,
-        labels, predictions and scores (for which the model needs `predict_proba`).
+        A name, a table with `use` and parameters, or a component. It may see only features, labels,
+        predictions and scores (for which the model needs `predict_proba`).
     disclosure
-        What is published: a name, a table or a component; None for nothing. By default the true
-        claim that rates of predictions differ no more between groups than they do.
+        What is published: a name, a table or a component; None for nothing. By default a true claim
+        of the unfairness of the predictions.
     corrector
-        What uses the disclosure, if there is one: a name, a table or a component.
+        The corrector that uses any disclosure: a name, a table or a component.
     seeds
-        Number of repetitions, or the seeds; fewer than 6 can never be called significant.
+        Number of repetitions, or the seeds; fewer than 6 can never be significant.
 
     Raises
     ------
@@ -299,7 +298,7 @@ def attack(
         target = everyone.take(np.flatnonzero(~told))
         split = Split(target, target, everyone.take(np.flatnonzero(told)))
         started = time.perf_counter()
-        with use_one_thread():  # as the workers of a run have: the same numbers, and no waiting
+        with use_one_thread():  # like the workers of a run: the same numbers, and no waiting
             measures, outcome = _attack_once(
                 split, adversary, disclosure, corrector, seed, tuple(labels_of_row.items())
             )
@@ -319,18 +318,18 @@ def attack(
 
 
 class _Outcome(NamedTuple):
-    """What one attack came to about n people."""
+    """The result of one attack on n people."""
 
     guess: Codes
-    """(n,) the groups that it names in the end."""
+    """(n,) the finally guessed groups."""
     beliefs: NDArray[np.float64]
-    """(n, K)."""
+    """(n, K) the final probability of each group."""
     proven: NDArray[np.bool_]
     """(n,)."""
 
 
 class _Tally:
-    """What was found out about each person, over seeds."""
+    """Sums of each person's results over seeds."""
 
     def __init__(self, people: int) -> None:
         self._attacks = np.zeros(people, np.int64)
@@ -371,9 +370,9 @@ def _attack_once(
     seed: int,
     uses: tuple[tuple[str, str], ...],
 ) -> tuple[Mapping[str, Any], _Outcome]:
-    """The measures of one attack, and what it came to.
+    """The measures of one attack, and its result.
 
-    What is done is what the steps of a matrix do.
+    It does the same as the steps of a matrix.
     """
     target, told = split.train, split.attack
     predictions = Predictions(target.predictions, target.predictions, told.predictions, None)
@@ -409,7 +408,7 @@ def _attack_once(
 
 
 def _show(adversary: Adversary, target: Sample, told: Sample) -> list[Any]:
-    """What the model says of people, as far as an adversary sees it."""
+    """The model's output for people, as far as the adversary sees it."""
     shown: list[Any] = []
     if "predictions" in adversary.sees:
         ours = target.predictions
@@ -420,7 +419,7 @@ def _show(adversary: Adversary, target: Sample, told: Sample) -> list[Any]:
 
 
 def _silence(people: Sample) -> Sample:
-    """The people, of all of whom the model says the same: so any adversary does without it."""
+    """The people with constant model output: an adversary on them lacks the model."""
     n = len(people)
     return people.having(predictions=np.zeros(n, np.int8), scores=np.full(n, 0.5))
 
@@ -431,7 +430,7 @@ _OF_PEOPLE = frozenset({"features", "labels", "sensitive"})
 def _resolve(
     adversary: Any, corrector: Any, disclosure: Any
 ) -> tuple[Adversary, Corrector, Disclosure | None]:
-    """The components, of which nothing is asked that a given model cannot do."""
+    """The components; InputError if one needs more than a given model."""
     attacker = resolve_component("adversary", adversary)
     repairer = resolve_component("corrector", "none" if disclosure is None else corrector)
     if isinstance(disclosure, str) and is_metric(disclosure):
@@ -445,7 +444,7 @@ def _resolve(
     assert isinstance(published, Disclosure | None)
     if more := sorted(attacker.sees - _SEEN - {"sensitive"}):
         raise InputError(
-            f"adversary: {attacker.name!r} sees {', '.join(more)}, which takes a learner in a "
+            f"adversary: {attacker.name!r} sees {', '.join(more)}, which needs a learner in a "
             "matrix; choose one that sees features, labels, predictions or scores, such as 'a2'"
         )
     if published is not None and published.needs_model:
@@ -457,14 +456,14 @@ def _resolve(
 
 
 def _read_features(X: Any) -> tuple[DataFrame, DataFrame]:
-    """The people as given, and numbers and categoricals of them for the adversary."""
+    """The people as given, and their numbers and categoricals for the adversary."""
     import pandas as pd
 
     if isinstance(X, type) or X is None or isinstance(X, str | bytes | Mapping):
         raise InputError(f"X must be a data frame or (n, d) numbers, not {show_value(X)}")
     if hasattr(X, "predict"):
         raise InputError(f"X must be people, not {show_value(X)}: the model comes first")
-    for convert in ("toarray", "to_pandas"):  # of SciPy's sparse matrices, and of polars
+    for convert in ("toarray", "to_pandas"):  # methods of SciPy's sparse matrices, and of polars
         if hasattr(X, convert):
             raise InputError(
                 f"X must be a pandas data frame or (n, d) values, not {type(X).__name__}: give "
@@ -473,7 +472,7 @@ def _read_features(X: Any) -> tuple[DataFrame, DataFrame]:
     try:
         frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X)
     except ValueError:
-        raise InputError("X must be a data frame or (n, d) values, one row a person") from None
+        raise InputError("X must be a data frame or (n, d) values, one row per person") from None
     texts = frame.columns.map(str)
     if texts.duplicated().any():
         raise InputError(f"X has two columns {texts[texts.duplicated()][0]!r}: rename one")
@@ -485,11 +484,11 @@ def _read_features(X: Any) -> tuple[DataFrame, DataFrame]:
 
 
 def _read_column(column: Series) -> Series:
-    """A column as numbers, in which some may be missing, or as a categorical without gaps."""
+    """A column as numbers, possibly with missing ones, or as a complete categorical."""
     import pandas as pd
     from pandas.api import types
 
-    column = column.infer_objects()  # of an array of texts and numbers
+    column = column.infer_objects()  # for an array of texts and numbers
     if types.is_datetime64_any_dtype(column.dtype):
         column = (column - column.min()).dt.total_seconds()
     if types.is_numeric_dtype(column.dtype) and not types.is_bool_dtype(column.dtype):
@@ -504,12 +503,12 @@ def _read_column(column: Series) -> Series:
 def _read_labels(
     model: Any, y: Any, positive: Any, n: int, names: tuple[str, ...]
 ) -> tuple[Codes, tuple[Any, Any]]:
-    """Labels (n,) in {0, 1}, and the two values that they stand for."""
+    """Labels (n,) in {0, 1}, and the two original values."""
     values = to_plain("y", y)
     if values.ndim != 1:
         raise InputError(f"y: {explain_shape(values)}")
     if len(values) != n:
-        raise InputError(f"y: has {len(values)} labels, and X has {n} rows")
+        raise InputError(f"y: has {len(values)} labels, but X has {n} rows")
     check_present("y", values)
     distinct = list(dict.fromkeys(values.tolist()))
     known_classes = [*getattr(model, "classes_", ())]
@@ -527,17 +526,17 @@ def _read_labels(
 def _read_groups(groups: Any, n: int) -> tuple[Codes, tuple[str, ...]]:
     codes, names = group_codes(groups, name="groups")
     if len(codes) != n:
-        raise InputError(f"groups: has {len(codes)} people, and X has {n} rows")
+        raise InputError(f"groups: has {len(codes)} people, but X has {n} rows")
     return codes.astype(np.int64), names
 
 
 def _warn_of_groups(
     seen: Mapping[str, Any], names: list[Any], groups: Any, codes: Codes, *, named: bool
 ) -> list[str]:
-    """What the adversary sees that tells everybody's group, or one of the attributes crossed.
+    """Warnings about visible columns that reveal everybody's group, or a crossed attribute.
 
-    `seen`: `features`, a data frame, and `labels` (n,), as far as it sees them. `names`: the
-    columns of X, which are numbers unless they are `named`.
+    `seen`: `features`, a data frame, and `labels` (n,), if the adversary sees them. `names`: the
+    columns of X, which are numbers unless `named`.
     """
     import pandas as pd
 
@@ -555,17 +554,17 @@ def _warn_of_groups(
         left = f"X.drop(columns={telling})" if named else f"numpy.delete(X, {telling}, axis=1)"
         part = "" if len(attributes) == 1 else "a part of "
         warnings.append(
-            f"{which} of X {'tell' if several else 'tells'} {part}everybody's group, which the "
+            f"{which} of X {'reveal' if several else 'reveals'} {part}everybody's group, which the "
             f"attack reads there; leave {'them' if several else 'it'} out to see what the model "
-            f"tells: fpbench.attack(model.predict(X), {left}, y, groups)"
+            f"reveals: fpbench.attack(model.predict(X), {left}, y, groups)"
         )
     if "labels" in seen and any(_tells(pd.Series(seen["labels"]), each) for each in attributes):
-        warnings.append("y tells everybody's group: are the groups given as labels, too?")
+        warnings.append("y reveals everybody's group: are the groups also given as labels?")
     return warnings
 
 
 _PEOPLE_PER_VALUE = 5
-"""On average at least: a column of more values tells groups by telling who is who."""
+"""Least mean number of people per value: a column with more values identifies people."""
 
 
 def _tells(column: Series, attribute: NDArray[Any]) -> bool:
@@ -586,7 +585,7 @@ def _predict(model: Any, X: Any, classes: tuple[Any, Any]) -> Codes:
     if answer.ndim == 1 and not known.all():
         other = show_value(answer.astype(object)[~known][0])
         raise InputError(
-            f"{name}: {other} is among them, and labels are {list_values(classes)}"
+            f"{name}: {other} is among them, but labels are {list_values(classes)}"
             + (suggest_binary(answer) if are_fractions(answer) else "; both must be alike")
         )
     return check_binary(name, answer, classes[1])
@@ -596,7 +595,7 @@ def _predict_scores(model: Any, X: Any, classes: tuple[Any, Any], n: int) -> NDA
     """(n,) probabilities of the positive label."""
     if not hasattr(model, "predict_proba"):
         raise InputError(
-            "model: has no predict_proba, and the adversary sees scores; choose one that sees "
+            "model: has no predict_proba, but the adversary sees scores; choose one that sees "
             "predictions, such as 'a2'"
         )
     answer = np.asarray(model.predict_proba(X), np.float64)
@@ -615,7 +614,7 @@ def _read_seeds(seeds: Any) -> list[int]:
     numbers = [*seeds] if np.iterable(seeds) and not isinstance(seeds, str | bytes) else []
     if not numbers:
         raise InputError(
-            "seeds must be how many there are, such as 6, or a list of them, such as [0, 1], not "
+            "seeds must be their number, such as 6, or a list of them, such as [0, 1], not "
             f"{show_value(seeds)}"
         )
     for number in numbers:
@@ -652,11 +651,11 @@ def _draw_known(
     for _, told in drawn:
         if told.sum() < _LEAST_KNOWN:
             raise InputError(
-                f"known: {told.sum()} of {n} people are too few to learn from; it takes "
+                f"known: {told.sum()} of {n} people are too few to learn from; use "
                 f"{_LEAST_KNOWN} or more"
             )
         if told.all():
-            raise InputError("known: is everybody, and so nobody is left to be attacked")
+            raise InputError("known: is everybody, so nobody is left to attack")
         for whose, part in (("whose groups are known", told), ("who are attacked", ~told)):
             counts = np.bincount(codes[part], minlength=len(names))
             if not counts.all():

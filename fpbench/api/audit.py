@@ -1,4 +1,4 @@
-"""One audit of anybody's model, private or not, for people without a matrix."""
+"""One audit of any model, private or not, without a matrix."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Audited:
-    """The model, as the auditor is shown it."""
+    """The model as the auditor sees it."""
 
     rules: Rules | None
 
@@ -95,41 +95,41 @@ def audit(
 ) -> Release | GroupAudit:
     """Estimate a model's group fairness, with epsilon under differential privacy.
 
-    Without epsilon the groups are in the open: the auditor `group-fairness` compares rates. With
-    epsilon the auditor `pafer` asks a curator for noisy counts.
+    Without epsilon the auditor `group-fairness` sees the groups and compares rates. With epsilon
+    the auditor `pafer` queries a curator for noisy counts.
 
     Parameters
     ----------
     model
-        A fitted scikit-learn classifier of two labels; anything else with `predict`, and
-        `rules` (`fpbench.models.Rules`) if they are asked about; or its predictions (n,).
+        A fitted scikit-learn classifier of two labels; anything else with `predict`, and `rules`
+        (`fpbench.models.Rules`) if the audit uses them; or its predictions (n,).
     X
-        Features of the n people, as the model takes them; not looked at if predictions are given.
+        Features of the n people, as the model takes them; ignored if predictions are given.
     sensitive
         (n,) the group of each person, a data frame of several attributes, which are crossed, or a
-        curator who owns them: a `Curator`, or a `RemoteCurator` on another machine.
+        curator of the groups: a `Curator`, or a `RemoteCurator` on another machine.
     labels
         (n,) true labels; every metric but statistical parity needs them. Without epsilon they add
-        the rates that labels decide.
+        the rates that depend on labels.
     positive
-        The label that counts as 1; needed if labels are not 0 and 1 or truth values.
+        The label that counts as 1; needed if labels are not 0 and 1 or booleans.
     epsilon
         Privacy of one audit; None for none. Arguments from `mechanism` to `repetitions`, and
-        `neighbours`, take an epsilon.
+        `neighbours`, need an epsilon.
     mechanism, policy
-        What adds the noise, and what makes noisy counts valid: a name, a table with `use` and
-        parameters, or a component.
+        The mechanism that adds noise, and the policy that makes noisy counts valid: a name, a table
+        with `use` and parameters, or a component.
     mode, metric, per_rule, confidence, resamples
         See the auditors: `fpbench describe auditor pafer`, `fpbench describe auditor
         group-fairness`.
     repetitions
-        Number R of audits alike, each of fresh noise. Each is paid for: of real people there is
-        one.
+        Number R of identical audits, each with fresh noise. Each spends epsilon: use one for real
+        people.
     neighbours
-        The relation that epsilon is measured by, `attribute` by default; a curator says it itself.
+        The neighbouring relation of epsilon, `attribute` by default; a curator has its own.
     rng
         For simulated noise and for intervals: a generator, or a seed. By default noise is fresh,
-        and a plain audit, which has none, says the same each time.
+        and a plain audit, without noise, is deterministic.
 
     Returns
     -------
@@ -141,9 +141,9 @@ def audit(
     Raises
     ------
     InputError
-        If an argument is not as described, or the model has no rules and they are asked about.
+        If an argument is not as described, or the model lacks rules that the audit uses.
     BudgetError
-        If a curator has less left than it costs.
+        If it costs more than a curator's remaining budget.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def audit(
         if unused := [name for name, named in private.items() if named]:
             every = ", which has one metric; a plain audit has all" * (unused[0] == "metric")
             raise InputError(
-                f"{unused[0]}: is of a private audit only{every}: leave it out, or give an epsilon"
+                f"{unused[0]}: is for private audits only{every}: leave it out, or give an epsilon"
             )
         return _audit_openly(
             model, X, sensitive, labels, positive, confidence, resamples, generator
@@ -200,10 +200,10 @@ def audit(
     columns: dict[str, Any] = {"features": features, "predictions": predictions}
     if RateConstraint(metric).labels != (None,):
         if labels is None:
-            raise InputError(f"labels: are missing, and metric {metric!r} needs labels")
+            raise InputError(f"labels: are missing, but metric {metric!r} needs labels")
         columns["labels"] = check_binary("labels", labels, positive, nameable=True)
         if len(columns["labels"]) != n:
-            raise InputError(f"labels: has {len(columns['labels'])} values, and X has {n} rows")
+            raise InputError(f"labels: has {len(columns['labels'])} values, but X has {n} rows")
     people = Sample(curator.groups, **columns)
     subject = Subject(Sample(curator.groups), people.only(auditor.sees), audited, curator)
     release = auditor.audit(subject, generator)
@@ -223,13 +223,13 @@ def _audit_openly(
 ) -> GroupAudit:
     """Rates by group, by an auditor that sees the groups."""
     if hasattr(sensitive, "histogram"):
-        raise InputError("epsilon: is missing, and a curator tells no groups without one")
+        raise InputError("epsilon: is missing, but a curator answers only with one")
     options = {"confidence": confidence, "resamples": 2_000 if resamples is None else resamples}
     cls = discover().component("auditor", "group-fairness")
     auditor: Auditor = validate(cls, {name: _to_plain(v) for name, v in options.items()}, "audit")
     predictions, _, _ = _read_model(model, X, False, rng, positive)
     codes, groups = group_codes(sensitive)
-    # Without labels the rates that they decide are left out of what is shown.
+    # Without labels the result leaves out rates that depend on them.
     truth = (
         predictions if labels is None else check_binary("labels", labels, positive, nameable=True)
     )
@@ -245,7 +245,7 @@ def _audit_openly(
 
 
 def _to_plain(value: Any) -> Any:
-    """Numbers of NumPy as Python's own."""
+    """NumPy numbers as Python numbers."""
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -265,14 +265,14 @@ def _make_curator(
 def _read_model(
     model: Any, X: Any, needs_rules: bool, rng: np.random.Generator, positive: Any
 ) -> tuple[Codes, _Audited, Any]:
-    """Predictions, the model as the auditor sees it, and features if it reads them."""
+    """Predictions, the model as the auditor sees it, and features if it uses them."""
     if not hasattr(model, "predict"):
         name, answer = read_predictions(model, X)
         return check_binary(name, answer, positive, nameable=True), _Audited(None), None
     if X is None:
-        raise InputError("X: is missing, and the model needs it to predict")
+        raise InputError("X: is missing, but the model needs it to predict")
     if is_bare_tree(model):
-        # Its rules predict what it predicts, so that people fall through it once only.
+        # Its rules predict the same, so people pass through the tree only once.
         rules = tree_rules(model, positive=positive)
         if not needs_rules:
             return rules.predict(X), _Audited(None), None

@@ -17,9 +17,9 @@ def dataset(name: str, **parameters: Any) -> Table:
     Parameters
     ----------
     name
-        Its name in a matrix: `fpbench plugins` lists them.
+        Its name in a matrix, as `fpbench plugins` lists it.
     **parameters
-        As in a matrix.
+        Its parameters, as in a matrix.
 
     Raises
     ------
@@ -29,7 +29,7 @@ def dataset(name: str, **parameters: Any) -> Table:
     Warns
     -----
     UserWarning
-        If a file is not the known original; names both checksums.
+        If a file is not the known original; with both checksums.
     """
     source, home = component("dataset", name, **parameters), DataHome.default()
     assert isinstance(source, Dataset)

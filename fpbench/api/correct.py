@@ -1,4 +1,4 @@
-"""Corrections of guesses for people without a matrix."""
+"""Corrections of guesses without a matrix."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fpbench.data.groups import group_codes
 from fpbench.data.sample import Codes
 
 _MOST_GROUPS = 10_000
-"""More would only take memory."""
+"""Greatest number of groups: more would only waste memory."""
 
 
 def correct(
@@ -55,22 +55,22 @@ def correct(
     weights
         (n,) positive costs of changing each guess; by default every change costs 1.
     metric, tolerance, form
-        The claim; see `RateConstraint`. None for the metric: nothing is claimed about rates.
+        The claim; see `RateConstraint`. With metric None there is no claim about rates.
     constraints
-        What else is known: `ShareBounds`, `RateBounds`, `KnownUnfairness`, `KnownPeople`,
+        Further constraints: `ShareBounds`, `RateBounds`, `KnownUnfairness`, `KnownPeople`,
         `LinearConstraint`, `Facts`, or more `RateConstraint`s.
     groups
         K, or the names of the K groups in the order of their codes. By default K is the greatest
         code in the guess plus one, and at least 2; names are sorted.
     corrector
-        Name of an installed corrector; a table, `{"use": NAME, ...}`; or a corrector that was made.
+        Name of an installed corrector; a table, `{"use": NAME, ...}`; or a corrector object.
     **parameters
-        Its parameters, if it is given by name.
+        Parameters of a corrector given by name.
 
     Returns
     -------
     Correction
-        Corrected values (n,), names if the guess is of names; objective, status, moves and seconds.
+        Corrected values (n,), names if the guess has names; objective, status, moves and seconds.
 
     Raises
     ------
@@ -105,16 +105,14 @@ def correct(
 def _read_guess(
     guess: ArrayLike, groups: int | Sequence[str] | None
 ) -> tuple[ArrayLike, int | None, tuple[str, ...]]:
-    """Group codes (n,), their number if it is known, and names of the groups if they have any."""
+    """Group codes (n,), number of groups if known, and names of the groups if given."""
     named = isinstance(groups, Sequence) and not isinstance(groups, str)
     names = cast("Sequence[str]", groups) if named else None
     first = next(iter(guess), None) if np.iterable(guess) else None
     if not isinstance(first, str):
         return guess, cast("int | None", groups) if names is None else len(names), ()
     if groups is not None and names is None:
-        raise InputError(
-            f"groups: must be names, as the guess is of names, not {show_value(groups)}"
-        )
+        raise InputError(f"groups: must be names, as the guess has names, not {show_value(groups)}")
     try:
         codes, known = group_codes(guess, names)
     except InputError as error:
@@ -128,12 +126,12 @@ def correctors_for(constraint: Constraint) -> list[str]:
     Parameters
     ----------
     constraint
-        What correctors must express.
+        The constraint that correctors must express.
 
     Raises
     ------
     InputError
-        If it is no constraint.
+        If it is not a constraint.
     """
     check_type("constraint", constraint, Constraint, "a constraint")
     catalog, names = discover(), []
@@ -155,9 +153,9 @@ def check_problem(
     constraints: Sequence[Constraint],
     groups: int | None,
 ) -> Problem:
-    """A problem made of arrays that are what they should be.
+    """A problem from checked arrays.
 
-    Raises InputError: names the argument, and the first value that is wrong.
+    Raises InputError, with the argument and its first wrong value.
     """
     values = _read_integers("guess", guess)
     n = len(values)
@@ -215,7 +213,7 @@ def _read_integers(name: str, values: ArrayLike, length: int | None = None) -> C
     if array.dtype.kind == "i":
         return array
     if array.dtype.kind == "f":
-        # Beyond 2**53 every float is whole, and beyond 2**63 none has an integer.
+        # Beyond 2**53 every float is whole, and beyond 2**63 none fits an integer.
         whole = (np.abs(array) < np.float64(2**53)) & (array == np.rint(array))
         wrong = np.flatnonzero(~whole)
         if not len(wrong):
@@ -241,7 +239,7 @@ def _read_weights(values: ArrayLike, length: int) -> NDArray[np.float64]:
     if array.dtype.kind not in "iuf":
         raise InputError(f"weights: must be numbers, not of type {array.dtype}")
     weights: NDArray[np.float64] = array.astype(np.float64, copy=False)
-    # One pass finds out whether all is well; which value is wrong is looked up only if not.
+    # One pass checks all values; only on failure the wrong value is looked up.
     least = weights.min()
     if not (least > 0 and np.isfinite(weights.max())):
         at = int(np.flatnonzero(~((weights > 0) & np.isfinite(weights)))[0])

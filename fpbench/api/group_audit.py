@@ -1,4 +1,4 @@
-"""A model's fairness with the groups in the open: a table by group, and gaps."""
+"""A model's fairness from visible groups: a table by group, and gaps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOTIONS = {
     "separation": ("true_positive_rate", "false_positive_rate"),
     "sufficiency": ("positive_predictive_value", "false_omission_rate"),
 }
-"""Rates that are shown by group, by the notion of fairness that compares them."""
+"""Rates shown by group, for each notion of fairness."""
 _ENDS = ("low", "high")
 
 
@@ -30,14 +30,14 @@ class GroupAudit:
     Attributes
     ----------
     by_group
-        A row for each group: `people`, and of each rate its value, and `..._low` and `..._high`,
-        the ends of its interval. Without labels there is the selection rate only. A rate that no
-        member of the group has is NaN.
+        A row for each group: `people`, and for each rate its value, and `..._low` and `..._high`,
+        the ends of its interval. Without labels there is only the selection rate. A rate over no
+        members is NaN.
     gaps
         A row for each notion of fairness: `gap`, the greatest difference of a rate between groups,
         and `ratio`, the least rate over the greatest, each with its interval.
     confidence
-        Of the intervals, which are about the population that the people are a sample of.
+        Confidence level of the intervals, which are about the population behind the sample.
     """
 
     by_group: DataFrame
@@ -60,7 +60,7 @@ class GroupAudit:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The HTML for notebooks."""
         return write_html(self._sheets())
 
 
@@ -69,12 +69,12 @@ def tabulate_audit(
 ) -> GroupAudit:
     """The measures of the auditor `group-fairness` as tables.
 
-    `groups`: names of the K groups, in the order of their measures. `labelled`: whether the rates
-    that labels decide are meant.
+    `groups`: names of the K groups, in the order of their measures. `labelled`: whether to include
+    rates that depend on labels.
     """
     import pandas as pd
 
-    # The auditor spells groups so that they can be part of a name; their order is the same.
+    # The auditor respells groups for names of measures; their order is the same.
     spelt = [name.removeprefix("people_") for name in measures if name.startswith("people_")]
     notions = _NOTIONS if labelled else {"independence": _NOTIONS["independence"]}
     by_group: dict[str, list[object]] = {"people": [measures[f"people_{name}"] for name in spelt]}

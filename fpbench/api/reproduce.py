@@ -1,4 +1,4 @@
-"""Runs a matrix that states what is expected of it, and compares."""
+"""Runs a matrix with expectations, and compares."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from fpbench.matrix.studies import find_studies_folder, find_study_file
 from fpbench.results.verdicts.judging import Judgement, judge_results
 
 FULL = "full"
-"""The profile that is no profile: the matrix as it stands."""
+"""Name for the matrix without any profile."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduction(Judgement):
-    """A run beside what was stated of it."""
+    """A run compared with its matrix's expectations."""
 
     run: Run
 
 
 def list_studies() -> dict[str, str]:
-    """Titles of the matrices that state what is expected of them, by name."""
+    """Titles of the built-in matrices with expectations, by name."""
     titles = {}
     for path in sorted(find_studies_folder().glob("*.toml")):
         data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -46,20 +46,20 @@ def find(
     max_cells: int = MAX_CELLS,
     settings: Iterable[str] = (),
 ) -> Matrix:
-    """The matrix of that name, or in a file.
+    """The matrix of a name, or of a file.
 
-    `name`: a key of `known()`, or the path of a matrix file. `profile`: a profile of the matrix;
-    `full` for the matrix as it stands; by default `quick`, if it has that. `seeds`: how many seeds,
-    instead of what the matrix says. `settings`: what to choose and override; see `fpbench.run`.
+    `name`: a key of `list_studies()`, or the path of a matrix file. `profile`: a profile of the
+    matrix; `full` for the matrix itself; by default `quick`, if it exists. `seeds`: number of seeds,
+    instead of the matrix's. `settings`: what to choose and override; see `fpbench.run`.
 
-    Raises InputError if there is no such matrix or profile, or nothing is expected of it.
+    Raises InputError if the matrix or profile does not exist, or has no expectations.
     """
     path = Path(name)
     if path.suffix != ".toml":
         names = list_studies()
         if name not in names:
             begin = [known_name for known_name in names if known_name.startswith(name)]
-            several = f"{', '.join(begin)} begin so" if name and len(begin) > 1 else ""
+            several = f"{', '.join(begin)} begin with it" if name and len(begin) > 1 else ""
             raise InputError(f"no study {name!r}; {several or suggest_name(name, names)}")
         path = find_study_file(name)
     chosen = profile or ("quick" if _has_quick(path) else FULL)
@@ -69,15 +69,15 @@ def find(
 def read_stated(
     path: Path, profile: str | None, seeds: int | None, max_cells: int, settings: Iterable[str] = ()
 ) -> Matrix:
-    """A matrix file that states what is expected of it; InputError if it states nothing."""
+    """The matrix in a file with expectations; InputError if it has none."""
     matrix = read(path, profile, seeds, max_cells, settings)
     if not matrix.expect:
-        raise InputError(f"{path}: states nothing to compare with: it has no [[expect]]")
+        raise InputError(f"{path}: has nothing to compare with: no [[expect]]")
     return matrix
 
 
 def _has_quick(path: Path) -> bool:
-    """Whether it has that profile; nothing is expanded to find out, for the whole may be large."""
+    """Whether it has the profile `quick`, without expanding the matrix, which may be large."""
     profiles = read_toml(path)[1].get("profile")
     return isinstance(profiles, dict) and "quick" in profiles
 
@@ -91,7 +91,7 @@ def reproduce(
     on_cell: Callable[[Finished], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Reproduction:
-    """Run what is not yet done of a matrix, and compare the rows with what it states.
+    """Run the missing cells of a matrix, and compare the rows with its expectations.
 
     Parameters are those of `fpbench.run`.
     """
@@ -103,5 +103,5 @@ def reproduce(
 
 
 def judge(run: Run, matrix: Matrix) -> Reproduction:
-    """A run compared with what its matrix states."""
+    """A run compared with its matrix's expectations."""
     return Reproduction(run=run, **vars(judge_results(matrix, run.results())))

@@ -42,19 +42,18 @@ class RunPlan(InWords):
         All cells in the order of the matrix. Each has a `key`, `labels` (a dictionary: kind to
         label), a `seed`, and a `reason` why it is skipped, or None.
     done
-        Keys of the cells that the run directory holds already.
+        Keys of the cells that the run directory already has.
     skipped
         Number of skipped cells, by reason.
     steps
-        Number of unique steps, by action and component (empty text: none), in order of the
-        flow.
+        Number of unique steps, by action and component (empty text: none), in execution order.
     steps_alone
-        The same if every cell ran alone and shared no step.
+        The same without sharing of steps between cells.
     seconds
-        Estimated seconds of one core for what is left, from the times of earlier steps in the
+        Estimated seconds on one core for the remaining steps, from times of earlier steps in the
         run directory; None if a step has not run there yet.
     warnings
-        Oddities, such as data that is not the known original.
+        Warnings, such as data that is not the known original.
     remarks
         Notes for the reader of the results.
     """
@@ -75,7 +74,7 @@ class RunPlan(InWords):
         return len(self.cells) - sum(self.skipped.values())
 
     def __str__(self) -> str:
-        """How much there is to run, and why the rest is skipped."""
+        """Numbers of cells to run and skipped, and why they are skipped."""
         done = f", {len(self.done)} of them done already" if self.done else ""
         skipped = (f"skipped {count}: {reason}" for reason, count in self.skipped.items())
         return "\n".join(
@@ -100,17 +99,17 @@ def plan(
     Parameters
     ----------
     matrix, profile, seeds, tables, out, max_cells, settings
-        See `fpbench.run`. Of `out` only what is done, and how long steps took, is read.
+        See `fpbench.run`. From `out` only finished cells and times of steps are read.
 
     Returns
     -------
     RunPlan
-        What would be run and what not.
+        The cells and steps that would run, and the skipped ones.
 
     Raises
     ------
     InputError
-        If the matrix cannot be run as it stands; `DataError` if none of its data is here.
+        If the matrix cannot be run; `DataError` if none of its data is here.
     StoreError
         If the run directory cannot be read.
 
@@ -204,65 +203,65 @@ def run(
     max_cells: int = MAX_CELLS,
     settings: Sequence[str] = (),
 ) -> Run:
-    """Run the cells of a matrix that its run directory does not hold yet.
+    """Run the cells of a matrix that are not in its run directory yet.
 
     Parameters
     ----------
     matrix
-        A TOML file, or the same as a mapping.
+        A TOML file, or a mapping of the same form.
     profile
         Name of a `[profile.NAME]` of the matrix, whose keys replace the matrix's own.
     seeds
         Number of seeds, instead of those of the matrix; a run may be continued with more.
     tables
-        Tables in memory, for `use = "table"` with `name`.
+        In-memory tables, for `use = "table"`, by name.
     out
         The run directory; by default `runs/` and the name of the file.
     jobs
         Number of worker processes.
     engine
-        `inline`, `loky` or `dask`; by default the first for one job, the second for more, and the
-        third with a scheduler.
+        `inline`, `loky` or `dask`; by default `inline` for one job, `loky` for more, and `dask`
+        with a scheduler.
     scheduler
         Address of a dask scheduler, such as `tcp://host:8786`, whose workers run the steps.
     connect_timeout
         Seconds within which the scheduler must answer and have a worker.
     allow_mismatch
-        Whether workers may have other versions and other code than this process.
+        Whether versions and code of workers may differ from this process.
     retries
-        How often a failed step is tried again, unless the input is wrong.
+        Number of retries of a failed step, unless the input is wrong.
     fresh
         Start a new run; an earlier one in the directory is moved aside, never deleted.
     skip_all
         Skip all cells if no data set of the matrix is here, instead of raising `DataError`.
     on_plan, on_cell
-        Called with the plan and the keys of the cells that are done before anything is run; and
-        with every cell after it has been committed.
+        Called with the plan and the keys of finished cells before anything is run; and with every
+        cell after it was committed.
     stop
-        Called before each step is started; once it returns true, running steps are finished and
-        committed, and no others are started.
+        Called before each step; once it returns true, running steps are finished and committed, and
+        no others are started.
     max_cells
-        A matrix of more cells is refused before any is made.
+        Greatest number of cells; a larger matrix is refused before expansion.
     settings
-        What to choose of the matrix, and to override: `learner=plain` runs the cells of that
-        learner only, by name, label or pattern; `seeds=3` and `dataset.rows=500` stand for what
-        the matrix says. Several values have commas between them.
+        Choices and overrides: `learner=plain` runs the cells of that learner only, by name, label
+        or pattern; `seeds=3` and `dataset.rows=500` replace values of the matrix. Commas separate
+        several values.
 
     Raises
     ------
     InputError
-        If the matrix cannot be run as it stands, or the directory holds another matrix's run;
-        `DataError` if none of its data is here; `EngineError` if the scheduler does not answer,
-        or a worker does not have what is needed.
+        If the matrix cannot be run, or the directory has another matrix's run; `DataError` if none
+        of its data is here; `EngineError` if the scheduler does not answer, or a worker lacks
+        something.
     RunLostError
-        If the run directory was deleted, moved or replaced meanwhile.
+        If the run directory was deleted, moved or replaced during the run.
     KeyboardInterrupt
         If `stop` returned true and cells are left.
 
     Warns
     -----
     UserWarning
-        Unless `on_plan` is given: oddities of the plan, such as data that is not the original.
+        Unless `on_plan` is given: warnings of the plan, such as data that is not the original.
     """
     request = EngineRequest(engine, jobs, scheduler, connect_timeout)
     check_whole_number("retries", retries, 0)
@@ -274,7 +273,7 @@ def run(
         if called is not None or name == "stop":
             check_callable(name, called)
     session, directory = _prepare(matrix, profile, seeds, tables, out, max_cells, settings)
-    if on_plan is None:  # or the caller gets the plan and shows them
+    if on_plan is None:  # otherwise the caller shows warnings of the plan
         for warning in session.plan.warnings:
             warnings.warn(warning, stacklevel=2)
     if session.plan.lacking and not skip_all:
@@ -282,7 +281,9 @@ def run(
     if not (session.plan.runnable or skip_all):
         reason, *others = session.plan.count_skipped()
         more = f" ({len(others)} more reasons: fpbench plan)" if others else ""
-        raise InputError(f"{session.matrix.origin}: nothing to run, all is skipped: {reason}{more}")
+        raise InputError(
+            f"{session.matrix.origin}: nothing to run, all cells are skipped: {reason}{more}"
+        )
     finished = session.run(
         directory, request, allow_mismatch=allow_mismatch, retries=retries, fresh=fresh,
         on_plan=on_plan, on_cell=on_cell, stop=stop,
@@ -291,6 +292,6 @@ def run(
 
 
 def choose_directory(matrix: Matrix) -> Path:
-    """The run directory if none is given: `runs/NAME`, or `runs/NAME-PROFILE`."""
+    """The default run directory: `runs/NAME`, or `runs/NAME-PROFILE`."""
     name = Path(matrix.origin).stem
     return Path("runs") / (f"{name}-{matrix.profile}" if matrix.profile else name)

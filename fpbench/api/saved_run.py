@@ -1,4 +1,4 @@
-"""A run on disk, as scripts and notebooks use it."""
+"""A run on disk, for scripts and notebooks."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Run:
     finished: tuple[Finished, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", Path(self.path))  # a text is welcome, too
+        object.__setattr__(self, "path", Path(self.path))  # a string is accepted too
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows, one dictionary a cell, each beside the strongest adversary of the run."""
+        """The rows, one dictionary per cell, with comparisons to the run's strongest adversary."""
         return self.results().rows()
 
     def read(self, *, keys: bool = True) -> Snapshot:
-        """What the run holds now: all questions to a snapshot are answered from one reading.
+        """A snapshot of the run: all its answers come from one reading.
 
         Parameters
         ----------
@@ -58,14 +58,14 @@ class Run:
             return read_snapshot(store, keys=keys)
 
     def results(self, where: str | Iterable[str] | None = None, *, keys: bool = True) -> Results:
-        """The rows as columns, which is how a million of them are read.
+        """The rows as columns, also for a million rows.
 
         Parameters
         ----------
         where
-            Filters that rows must pass, or one, such as `learner=pate*`; all rows if None.
+            One or several filters for rows, such as `learner=pate*`; all rows if None.
         keys
-            As of `read`.
+            As for `read`.
         """
         return self.read(keys=keys).select(() if where is None else where)
 
@@ -76,7 +76,7 @@ class Run:
             return store.rank_by
 
     def frame(self) -> DataFrame:
-        """The rows: labels, seed, status, reason, seconds, and one column a measure."""
+        """The rows: labels, seed, status, reason, seconds, and one column per measure."""
         return self.results().frame()
 
     def leaderboard(
@@ -87,17 +87,17 @@ class Run:
         where: str | Iterable[str] = (),
         together: bool = False,
     ) -> Leaderboard:
-        """The first of `leaderboards`: of the attacks, or of the audits if there are none.
+        """The first leaderboard: of the attacks, or of the audits if there are none.
 
         Parameters
         ----------
         by, view, where, together
-            As of `leaderboards`.
+            As for `leaderboards`.
 
         Raises
         ------
         StoreError
-            If no cell has been run, or the view has nothing to rank.
+            If no cell was run, or the view has nothing to rank.
         """
         snapshot = self.read(keys=False)
         return snapshot.leaderboard(by, view=view, where=where, together=together)
@@ -110,25 +110,25 @@ class Run:
         where: str | Iterable[str] = (),
         together: bool = False,
     ) -> Shown[Leaderboard]:
-        """The rankings of a view, as far as there are any.
+        """The leaderboards of a view, possibly none.
 
         Parameters
         ----------
         by
-            The measure to rank by; by default what the matrix says, `advantage` for defences,
-            `gain` for `paper` and `rate_error` for `reports`.
+            The measure to rank by; by default that of the matrix, `advantage` for defences, `gain`
+            for `paper` and `rate_error` for `reports`.
         view
             `combinations` (of attacks and of audits), `paper` (the same by the paper's measures),
             `attacks`, `correctors`, `defences`, `mechanisms` or `reports`.
         where
-            Filters that rows must pass, or one, such as `learner=pate*` or `epsilon<=1`.
+            One or several filters for rows, such as `learner=pate*` or `epsilon<=1`.
         together
-            Whether to rank together what is not comparable; each leaderboard notes it then.
+            Whether to rank incomparable lines together; each leaderboard then has a note.
 
         Raises
         ------
         InputError
-            If the view, the measure or a filter makes no sense; names the nearest.
+            If the view, the measure or a filter is unknown; with the nearest name.
         """
         return self.read(keys=False).leaderboards(by, view=view, where=where, together=together)
 
@@ -137,8 +137,8 @@ class Run:
         return self.read(keys=False).labels(kind, where)
 
     def pareto(self, where: str | Iterable[str] = ()) -> Shown[Front]:
-        """Of each data set the learners that no other beats at once in accuracy, unfairness, leak
-        and epsilon, and those that are beaten.
+        """The Pareto-optimal learners of each data set, by accuracy, unfairness, leak and epsilon,
+        and the dominated ones.
         """  # noqa: D205
         return self.read(keys=False).pareto(where)
 
@@ -150,7 +150,7 @@ class Run:
         output
             The file; `report.html` in the run directory if None.
         by
-            The measure that leaderboards rank by; what the matrix says, if None.
+            The measure that leaderboards rank by; that of the matrix if None.
 
         Returns
         -------
@@ -163,19 +163,19 @@ class Run:
             If no cell has that measure, plotly is not installed (extra `report`), or the file
             cannot be written.
         StoreError
-            If no cell has been run.
+            If no cell was run.
         """
-        from fpbench.report.writing import write_report  # nothing else of a run needs it
+        from fpbench.report.writing import write_report  # only reports need it
 
         return write_report(self, None if output is None else to_path("output", output), by)
 
     def figures(self, *, by: str | None = None, where: str | Iterable[str] = ()) -> dict[str, str]:
-        """The figures that the run has enough results for: titles by name.
+        """The figures that the run's results suffice for: titles by name.
 
         Parameters
         ----------
         by, where
-            As of `leaderboards`.
+            As for `leaderboards`.
         """
         from fpbench.report.writing import list_figures
 
@@ -199,9 +199,9 @@ class Run:
         output
             A .pdf, .svg or .png file; NAME.pdf if None.
         width
-            Inches; by default as wide as its panels need.
+            Width in inches; by default the panels decide.
         by, where
-            As of `leaderboards`.
+            As for `leaderboards`.
 
         Returns
         -------
@@ -214,7 +214,7 @@ class Run:
             If the run has no such figure, matplotlib is not installed (extra `figures`), or the
             file cannot be written.
         StoreError
-            If no cell has been run.
+            If no cell was run.
         """
         from fpbench.report.writing import write_figure
 
@@ -229,9 +229,9 @@ class Run:
         output
             The file.
         format
-            `csv`, `parquet` or `jsonl`; what the ending of the file says, if None.
+            `csv`, `parquet` or `jsonl`; by the ending of the file if None.
         long
-            One row a measure instead of one a cell.
+            Whether there is one row per measure instead of one per cell.
 
         Returns
         -------
@@ -250,11 +250,11 @@ class Run:
         return file
 
     def __str__(self) -> str:
-        """What the run says, a paragraph for each data set; or how much of it is done."""
+        """The results in a paragraph for each data set; or the number of finished cells."""
         try:
             snapshot = self.read(keys=False)
             boards = [board for board in snapshot.leaderboards() if board.sentences]
-        except FpbenchError as error:  # nobody expects one of print()
+        except FpbenchError as error:  # print() should not raise
             return str(error)
         lines = [f"{snapshot.title or self.path.name} ({self.path})"]
         for board in boards:
@@ -267,7 +267,7 @@ class Run:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the leaderboards, and what failed."""
+        """The HTML for notebooks: leaderboards and failures."""
         boards = self.leaderboards()
         if not boards:
             return f"<p>{escape(str(self.path))}: no cell has been run yet</p>"
@@ -276,17 +276,17 @@ class Run:
 
 @check_arguments
 def load(run_dir: str | Path) -> Run:
-    """A run that was made before.
+    """A saved run.
 
     Parameters
     ----------
     run_dir
-        Made by `fpbench run` or `fpbench.run`.
+        The directory that `fpbench run` or `fpbench.run` made.
 
     Raises
     ------
     StoreError
-        If the directory holds no run; `InputError` if it is no path.
+        If the directory has no run; `InputError` if it is not a path.
     """
     path = to_path("run_dir", run_dir)
     Store(path).close()

@@ -158,19 +158,19 @@ def test_a_corrector_without_beliefs_is_judged_by_what_it_names(world):
     [
         ({"y": ["yes"] * 600}, "y must have two values, as the model has .'no', 'yes'., not 'yes'"),
         ({"y": ["yes", "no", "maybe"] * 200}, "y must have two values"),
-        ({"y": [0, 1]}, "y: has 2 labels, and X has 600 rows"),
+        ({"y": [0, 1]}, "y: has 2 labels, but X has 600 rows"),
         ({"y": [None, "yes"] * 300}, "y: row 0 is missing; leave out"),
         ({"groups": ["f"] * 600}, "groups has one group, f; at least two are needed"),
-        ({"groups": ["f", "m"]}, "groups: has 2 people, and X has 600 rows"),
+        ({"groups": ["f", "m"]}, "groups: has 2 people, but X has 600 rows"),
         ({"known": 1.5}, "known: must be a share between 0 and 1"),
-        ({"known": 0.001}, "1 of 600 people are too few to learn from; it takes 10 or more"),
+        ({"known": 0.001}, "1 of 600 people are too few to learn from; use 10 or more"),
         (
             {"known": [True, False]},
             "known: must be a share, or True or False for each of 600 people",
         ),
         ({"seeds": 0}, "seeds must be"),
-        ({"seeds": []}, "seeds must be how many there are, such as 6, or a list"),
-        ({"seeds": "3"}, "seeds must be how many there are, such as 6, or a list"),
+        ({"seeds": []}, "seeds must be their number, such as 6, or a list"),
+        ({"seeds": "3"}, "seeds must be their number, such as 6, or a list"),
         ({"positive": "yess"}, "positive: 'yess' is not among y; did you mean 'yes'?"),
         ({"adversary": "a3"}, "unknown adversary 'a3'"),
         ({"adversary": "twin-none"}, "unknown adversary"),
@@ -178,7 +178,7 @@ def test_a_corrector_without_beliefs_is_judged_by_what_it_names(world):
         ({"disclosure": "structure"}, "is read from a model that a matrix trains"),
         ({"model": LogisticRegression}, "model must be fitted, not the class"),
         ({"model": LogisticRegression()}, "predict.X. fails"),
-        ({"model": ["maybe"] * 600}, "'maybe' is among them, and labels are 'no', 'yes'"),
+        ({"model": ["maybe"] * 600}, "'maybe' is among them, but labels are 'no', 'yes'"),
         ({"model": ["yes"]}, "X: has 600 rows"),
         ({"X": None}, "X must be a data frame"),
         ({"X": [[1.0]] * 600, "model": ["yes"] * 600}, "none of its 1 columns has two values"),
@@ -233,7 +233,7 @@ def test_a_column_that_tells_the_group_is_warned_of(world, column, told):
     model, X, y, sex = world
     X = X.assign(sex=column(sex))
     said = say(model, X, y, sex, seeds=1)
-    assert said.startswith("warning: column 'sex' of X tells everybody's group") is told
+    assert said.startswith("warning: column 'sex' of X reveals everybody's group") is told
     if told:
         assert "fpbench.attack(model.predict(X), X.drop(columns=['sex']), y, groups)" in said
         left = say(model.predict(X), X.drop(columns=["sex"]), y, sex, seeds=1)
@@ -249,7 +249,7 @@ def test_arrays_crossed_groups_and_labels_that_tell_are_warned_of(world):
     model, X, y, sex = world
     said = model.predict(X)
     matrix = np.column_stack([X["age"], sex == "f"])
-    assert "warning: column 1 of X tells everybody's group" in say(said, matrix, y, sex, seeds=1)
+    assert "warning: column 1 of X reveals everybody's group" in say(said, matrix, y, sex, seeds=1)
     assert "numpy.delete(X, [1], axis=1)" in say(said, matrix, y, sex, seeds=1)
     both = pd.DataFrame({"sex": sex, "old": np.arange(600) % 2}, X.index)
     X = X.assign(woman=sex == "f", late=both["old"].to_numpy())
@@ -257,7 +257,7 @@ def test_arrays_crossed_groups_and_labels_that_tell_are_warned_of(world):
         said, X, y, both, seeds=1
     )
     again = np.where(sex == "f", "yes", "no")
-    assert "warning: y tells everybody's group" in say(said, X[["age"]], again, sex, seeds=1)
+    assert "warning: y reveals everybody's group" in say(said, X[["age"]], again, sex, seeds=1)
 
 
 @pytest.mark.slow

@@ -140,7 +140,7 @@ def test_labels():
         found = fpbench.audit(TREE, X, SEX, labels=Y, metric=metric, epsilon=1e5, rng=0)
         near(found, ratio(predicted[label == Y], SEX[label == Y]))
         with pytest.raises(
-            InputError, match=f"labels: are missing, and metric '{metric}' needs labels"
+            InputError, match=f"labels: are missing, but metric '{metric}' needs labels"
         ):
             fpbench.audit(TREE, X, SEX, metric=metric, epsilon=1.0)
 
@@ -234,7 +234,7 @@ def test_a_curator_on_another_machine(tmp_path):
         ({"model": np.stack([Y, Y])}, "must have one dimension, one value a person, not"),
         ({"model": [], "X": None}, "is empty"),
         ({"model": "logistic"}, "model: 'logistic' has no predict; give a fitted model"),
-        ({"labels": Y[:5], "metric": "equalized-odds"}, "labels: has 5 values, and X has 1200"),
+        ({"labels": Y[:5], "metric": "equalized-odds"}, "labels: has 5 values, but X has 1200"),
         ({"labels": Y - 1, "metric": "equalized-odds"}, "labels: must be 0 or 1, not -1"),
         ({"model": LogisticRegression().fit(X, SEX)}, "predictions of the model: must be 0 or 1"),
         (

@@ -66,10 +66,10 @@ def test_without_labels_only_predictions_are_compared(people):
     [
         (
             {"mechanism": "gaussian"},
-            "mechanism: is of a private audit only: leave it out, or give an epsilon",
+            "mechanism: is for private audits only: leave it out, or give an epsilon",
         ),
-        ({"policy": "clip"}, "policy: is of a private audit only"),
-        ({"per_rule": True}, "per_rule: is of a private audit only"),
+        ({"policy": "clip"}, "policy: is for private audits only"),
+        ({"per_rule": True}, "per_rule: is for private audits only"),
         ({"labels": [0, 1]}, "labels: has 2 people, but the model predicts for 400"),
         ({"confidence": 2.0}, "confidence"),
         ({"resamples": -1}, "resamples"),

@@ -134,7 +134,7 @@ WHICH = "say which counts as 1, positive='no' or positive='yes'"
         (lambda: audit(labels=np.where(np.arange(N) == 3, np.nan, Y)), "labels: row 3 is missing"),
         (lambda: attack(y="hired"), r"not 'hired'; if that is a column of X, pass X\['hired'\]"),
         (lambda: audit(labels="hired"), r"if that is a column of X, pass X\['hired'\]"),
-        (lambda: attack(y=Y[:-1]), "y: has 299 labels, and X has 300 rows"),
+        (lambda: attack(y=Y[:-1]), "y: has 299 labels, but X has 300 rows"),
         *[
             (lambda ask=ask, wrong=wrong: ask(wrong), "positive: must be one of the values of")
             for ask in (
@@ -165,8 +165,8 @@ WHICH = "say which counts as 1, positive='no' or positive='yes'"
         (lambda: attack(known=np.arange(50)), r"give numpy.isin\(range\(300\), rows\)"),
         (lambda: attack(known=np.arange(N) % 2), r"give \(known == 1\)"),
         (lambda: attack(known=[True] * N), "nobody is left to be attacked"),
-        (lambda: attack(known=0.01), "3 of 300 people are too few to learn from; it takes 10"),
-        (lambda: attack(seeds="3"), "seeds must be how many there are, such as 6, or a list of them"),
+        (lambda: attack(known=0.01), "3 of 300 people are too few to learn from; use 10"),
+        (lambda: attack(seeds="3"), "seeds must be their number, such as 6, or a list of them"),
         (lambda: attack(adversary=MODEL), "must be a name or an adversary, not LogisticRegression"),
         (lambda: attack(disclosure="equal_opportunity"), "is a metric; to publish it, give"),
         (lambda: audit(metric="statistical-partiy"), "did you mean 'statistical-parity'"),

@@ -189,7 +189,7 @@ def test_a_guess_of_names_is_corrected_to_names():
     )
     with pytest.raises(InputError, match="guess: sensitive: there is no group 'f'; valid: d, m"):
         fpbench.correct(guess, said, groups=["m", "d"])
-    with pytest.raises(InputError, match="groups: must be names, as the guess is of names"):
+    with pytest.raises(InputError, match="groups: must be names, as the guess has names"):
         fpbench.correct(guess, said, groups=2)
     with pytest.raises(
         InputError, match=r"labels: must be whole numbers.*pass \(values == 'yes'\)"

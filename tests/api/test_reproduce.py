@@ -117,7 +117,7 @@ def test_a_matrix_without_a_quick_profile_is_run_as_it_stands(tmp_path, toys):
     ("name", "message"),
     [
         ("ferry-fig22", "no study 'ferry-fig22'; did you mean 'ferry-fig2'?"),
-        (str(ROOT / "benchmarks" / "quickstart.toml"), "states nothing to compare with"),
+        (str(ROOT / "benchmarks" / "quickstart.toml"), "has nothing to compare with"),
         ("no/such.toml", "cannot be read"),
     ],
 )

@@ -185,6 +185,8 @@ def test_a_run_keeps_the_matrix_that_was_run(matrix, tmp_path):
 def test_a_run_of_which_all_is_skipped_is_an_error(matrix, tmp_path, monkeypatch):
     corrector = fpbench.discover().component("corrector", "none")
     monkeypatch.setattr(corrector, "unavailable", classmethod(lambda _: "needs what is not here"))
-    with pytest.raises(InputError, match="nothing to run, all is skipped: needs what is not here"):
+    with pytest.raises(
+        InputError, match="nothing to run, all cells are skipped: needs what is not here"
+    ):
         fpbench.run(matrix, out=tmp_path / "run", settings=["auditor="])
     assert len(fpbench.run(matrix, out=tmp_path / "run").finished) == 4

@@ -83,7 +83,7 @@ def test_names_that_are_none_lead_to_a_short_list(toys, tmp_path):
     ):
         write_package("attacker", "foo", tmp_path)
     with pytest.raises(
-        InputError, match="no study 'ferry'; ferry-again, .*, ferry-table5 begin so"
+        InputError, match="no study 'ferry'; ferry-again, .*, ferry-table5 begin with it"
     ):
         reproduce.find("ferry")
     with pytest.raises(InputError, match="no component 'xyzzy'; `fpbench plugins` lists all"):
