@@ -67,7 +67,7 @@ def find_unique(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[n
 def check_binary(
     name: str, raw_values: Any, positive: Any = None, *, nameable: bool = False
 ) -> NDArray[np.int8]:
-    """Labels or predictions (n,) as bytes, 0 or 1, from values of two kinds.
+    """Labels or predictions (n,) as bytes, 0 or 1, from two distinct values.
 
     `raw_values`: 0 and 1, or truth values; any two values if `positive` is one of them. An array, a
     list, or a column, which may be nullable or categorical. `positive`: the value that counts as 1;

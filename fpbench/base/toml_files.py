@@ -45,7 +45,7 @@ def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
         content = read_file(path, most=MATRIX_BYTES, named=True)
     except OSError as error:
         own = next((path / name for name in MATRIX_NAMES if (path / name).is_file()), None)
-        hint = f"; it is a run directory: name its matrix, {own}" if own else ""
+        hint = f"; to use a run directory, name its matrix: {own}" if own else ""
         raise MatrixError(f"{path}: cannot be read: {error.strerror or error}{hint}") from error
     return parse_toml(content, str(path))
 

@@ -60,7 +60,7 @@ _SPARE = (
 """Measures that a leaderboard leaves out on a narrow terminal, in this order, after all that
 components declare, the last declared first."""
 _UNDECLARED = 7
-"""Number of measures that an audit shows if it declares none."""
+"""Number of measures that an audit shows if none of them is known or declared."""
 _ROUNDING = 1e-9
 """Greatest difference of means of equal values."""
 _INTERVAL = "95 %"

@@ -236,7 +236,7 @@ class _Tested(NamedTuple):
 
 
 def _test(values: NDArray[np.float64], name: str, tried: int) -> _Tested | None:
-    """Tests of the mean of values (n,), chosen from `tried`; None if few, or all the same.
+    """Tests of the mean of values (n,), chosen from `tried`; None if too few or all equal.
 
     `name`: of the measure, which seeds the resampling.
     """

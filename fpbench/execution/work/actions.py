@@ -189,7 +189,7 @@ def _check_guarantee(guarantee: Any, whose: str, expected: str) -> Guarantee:
 
 
 def _train_shadows(learner: Learner, parents: tuple[Any, Split], step: Step) -> Shadows:
-    """Scores of shadow models: the two halves of the people train one model each."""
+    """Scores of shadow models: of each random pair of halves of the people, each trains one."""
     trained, split = parents
     number, halves = int(step.options[0]), str(step.options[1])
     everyone = _join(*(part.only(_POOLED) for part in (split.train, split.test)))
@@ -451,7 +451,7 @@ def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Corr
 def _measure_correction(
     corrected: Corrected, parents: tuple[Any, ...], step: Step
 ) -> tuple[Correction, CorrectionMeasures, MeasureValues]:
-    """The correction, its costs, and the corrector's measures of its weights."""
+    """The correction, its measures, and the corrector's own measures of its weights."""
     truth: Codes = parents[0].target.sensitive
     correction, groups = _to_plain(corrected.correction), len(parents[0].target.groups)
     _check_codes("the corrected groups", correction.values, len(truth), groups)

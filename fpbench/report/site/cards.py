@@ -36,7 +36,7 @@ class Card:
 
 
 def make_card(catalog: Catalog, kind: str, use: str, name: str) -> Card:
-    """The card of a component; if it is not installed here, the card has its name only."""
+    """The card of a component; if it is not installed here, with its name and the reason."""
     try:
         cls = catalog.component(kind, use)
         source = catalog.entry(kind, use).source
