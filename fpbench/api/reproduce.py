@@ -49,8 +49,8 @@ def find(
     """The matrix of a name, or of a file.
 
     `name`: a key of `list_studies()`, or the path of a matrix file. `profile`: a profile of the
-    matrix; `full` for the matrix itself; by default `quick`, if it exists. `seeds`: number of seeds,
-    instead of the matrix's. `settings`: what to choose and override; see `fpbench.run`.
+    matrix; `full` for the matrix itself; by default `quick`, if it exists. `seeds`: number of
+    seeds, instead of the matrix's. `settings`: what to choose and override; see `fpbench.run`.
 
     Raises InputError if the matrix or profile does not exist, or has no expectations.
     """
