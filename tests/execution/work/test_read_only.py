@@ -115,7 +115,7 @@ def test_who_writes_into_its_input_changes_nothing_for_others(toys, install, tmp
     frame = run.frame()
     steps = {reason.partition(":")[0] for reason in frame.reason.dropna()}
     assert steps == {"train student", "disclose liar", "guess forger", "correct eraser"}
-    assert frame.reason.dropna().str.endswith("copy what is to be changed").all()
+    assert frame.reason.dropna().str.endswith("copy an input before you change it").all()
     # Its own copy of the features is a component's to write to.
     own = frame[(frame.learner == "student features") & (frame.disclosure == "oracle")]
     assert "done" in set(own.status)
