@@ -62,7 +62,7 @@ def test_every_fault_fails_alone_with_its_reason(tmp_path, engine, jobs):
         "hangs": "correct trouble: timed out after 4 s (timeout of [limits])",
         "eats": "correct trouble: needs more memory than 256 MiB (memory_limit of [limits])",
         "segfaults": "correct trouble: its process was killed by SIGSEGV (signal 11); libraries "
-        "may end so when there is no memory: needs more memory than 256 MiB (memory_limit of "
+        "may end like this when there is no memory: needs more memory than 256 MiB (memory_limit of "
         "[limits])",
         "killed": "correct trouble: its process was killed by SIGKILL (signal 9)",
         "exits": "correct trouble: its process ended with exit code 7 and without a result",
