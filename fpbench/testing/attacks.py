@@ -1,7 +1,7 @@
-"""Attacks that third parties can run on mechanisms of their own.
+"""Attacks that third parties can run on their own mechanisms.
 
-Statistics cannot prove privacy, but they disprove it: two neighbouring inputs are released many
-times, an event that tells them apart is chosen, and its two frequencies bound epsilon from below.
+Statistics cannot prove privacy, but can disprove it: two neighbouring inputs are released many
+times, an event that distinguishes them is chosen, and its two frequencies bound epsilon from below.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from fpbench.components.guarantee import COUNT_SENSITIVITY, NEIGHBOURS, Guarante
 from fpbench.components.mechanism import Mechanism, Policy
 
 ReleaseFunction: TypeAlias = Callable[[NDArray[np.int64], np.random.Generator], NDArray[np.float64]]
-"""Releases every row of an array (draws, ...) of inputs on its own: (draws, ...) outputs."""
+"""Releases every row of inputs (draws, ...) independently, as outputs (draws, ...)."""
 
 Counts: TypeAlias = tuple[int, ...]
 PAIRS: dict[Neighbours, tuple[tuple[Counts, Counts], ...]] = {
     "attribute": (((6, 4), (5, 5)), ((60, 0), (59, 1)), ((1, 0, 3), (0, 1, 3))),
     "add-remove": (((6, 4), (5, 4)), ((60, 0), (59, 0)), ((1, 0, 3), (0, 0, 3))),
 }
-"""Neighbouring histograms to attack: inside the range, at its ends, and with empty cells."""
+"""Neighbouring histograms to attack: within the range, at its ends, and with empty cells."""
 
 
 @dataclass(frozen=True)
 class Attack:
-    """What an attack on one pair of neighbouring histograms found.
+    """The result of an attack on one pair of neighbouring histograms.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Attack:
     other
         Counts of its neighbour.
     claimed
-        What the mechanism guarantees.
+        The mechanism's guarantee.
     epsilon
         Proven lower bound, at the requested confidence.
     """
@@ -71,17 +71,17 @@ def epsilon_lower_bound(
     Parameters
     ----------
     release
-        Is handed an array (draws, ...) that repeats an input, and releases each row on its own.
+        Gets an array (draws, ...) that repeats an input, and releases each row independently.
     one, other
         Neighbouring inputs, of one shape.
     delta
-        The delta that the release is allowed.
+        The allowed delta.
     draws
-        From each of the two inputs. Half of them choose the event, the other half test it.
+        Number of draws from each of the two inputs. Half choose the event, half test it.
     confidence
-        With which the bound is true, whatever the release; in (0, 1).
+        Probability with which the bound is true, for any release; in (0, 1).
     rng
-        For the release.
+        Random generator of the release.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def epsilon_lower_bound(
 
     See Also
     --------
-    fpbench.auditing.bound_epsilon : how, and why it is true.
+    fpbench.auditing.bound_epsilon : the method, and why it is valid.
     """
     inputs = [np.asarray(one_input) for one_input in (one, other)]
     if inputs[0].shape != inputs[1].shape:
@@ -118,22 +118,22 @@ def attack_mechanism(
     confidence: float = 0.999,
     rng: np.random.Generator,
 ) -> list[Attack]:
-    """Attacks on a mechanism, or on a mechanism followed by a policy.
+    """Results of attacks on a mechanism, or on a mechanism followed by a policy.
 
     Parameters
     ----------
     mechanism
-        Its guarantee at `epsilon` is what is attacked.
+        Its guarantee at `epsilon` is attacked.
     policy
-        Repairs every histogram; the total it is told is public, the same for neighbours.
+        Repairs every histogram; its total is public, the same for neighbours.
     epsilon
-        Of the releases.
+        Epsilon of the releases.
     neighbours
         Relations to attack under.
     draws
-        From each of two neighbours, for each pair.
+        Number of draws from each of two neighbours, for each pair.
     confidence
-        With which all the bounds are true together (Bonferroni).
+        Probability with which all bounds are true together (Bonferroni).
     rng
         For simulated noise.
     """
@@ -177,15 +177,15 @@ def check_mechanism(
     confidence: float = 0.999,
     rng: np.random.Generator | None = None,
 ) -> None:
-    """Fail if an attack disproves what a mechanism, or it and a policy, guarantees.
+    """Fail if an attack disproves the guarantee of a mechanism, with a policy if given.
 
-    It fails for a private one with probability 1 - confidence at most; the default generator is
-    seeded, so that it either always does or never.
+    It fails for a private one with probability at most 1 - confidence; the default generator is
+    seeded, so the outcome is always the same.
 
     Parameters
     ----------
     mechanism, policy, epsilon, neighbours, draws, confidence
-        As of `attack_mechanism`.
+        As for `attack_mechanism`.
     rng
         For simulated noise; by default a generator with seed 0.
 
@@ -205,7 +205,7 @@ def check_mechanism(
             claimed = attack.claimed
             raise AssertionError(
                 f"{chain} claims epsilon {claimed.epsilon:g} at delta {claimed.delta:g} for "
-                f"neighbours = {claimed.neighbours!r}, and has at least {attack.epsilon:.4g} "
+                f"neighbours = {claimed.neighbours!r}, but has at least {attack.epsilon:.4g} "
                 f"(confidence {confidence:.12g}): counts {attack.one} and {attack.other} are "
                 "easier to tell apart than that"
             )

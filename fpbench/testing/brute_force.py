@@ -1,4 +1,4 @@
-"""Small problems for correctors, and their solution by trying every answer."""
+"""Small problems for correctors, and their solution by brute force."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fpbench.components.records import Correction, Problem, SolverStatus
 from fpbench.testing.fixtures import make_generator
 
 _PEOPLE = {2: 8, 3: 6}
-"""People of a problem, by its number of groups: few enough to try every answer."""
+"""Number of people of a problem, by number of groups: few enough for brute force."""
 _TOLERANCES = (0.0, 0.1, 0.25)
 _LABELS: dict[str, tuple[int | None, ...]] = {
     "statistical-parity": (None,),
@@ -36,9 +36,9 @@ _LABELS: dict[str, tuple[int | None, ...]] = {
 
 
 def find_least_cost(problem: Problem) -> float | None:
-    """Least cost over all K^n vectors that satisfy what is known; None if none does.
+    """Least cost over all K^n vectors that satisfy all constraints; None if none does.
 
-    `problem`: of few people: n log K should be below 15 or so.
+    `problem`: with few people: n log K should be below about 15.
     """
     costs = np.ones(len(problem.guess)) if problem.weights is None else problem.weights
     feasible = [
@@ -52,7 +52,7 @@ def find_least_cost(problem: Problem) -> float | None:
 def satisfies(problem: Problem, values: NDArray[Any]) -> bool:
     """Whether a vector of groups satisfies all constraints, by their definitions, in fractions.
 
-    Raises TypeError if a constraint is none of fpbench's own.
+    Raises TypeError for a constraint that is not fpbench's own.
     """
     return all(_holds(problem, constraint, values) for constraint in problem.constraints)
 
@@ -101,7 +101,7 @@ def _is_fair(
 
 
 def _read_fraction(number: float | Fraction) -> Fraction:
-    """The fraction that a number's digits write."""
+    """The exact fraction of a number's decimal digits."""
     return number if isinstance(number, Fraction) else Fraction(str(float(number)))
 
 
@@ -119,7 +119,7 @@ def _have_members(problem: Problem, constraint: Any, values: NDArray[Any]) -> bo
 def _list_slice_rates(
     problem: Problem, constraint: Any, values: NDArray[Any]
 ) -> Iterator[tuple[list[Fraction | None], Fraction]]:
-    """Rates of the groups in every slice, None for nobody, and the rate of all."""
+    """Rates of the groups in every slice, None without members, and the overall rate."""
     for mask in _list_masks(problem, getattr(constraint, "metric", "statistical-parity")):
         rates: list[Fraction | None] = []
         for group in range(problem.groups):
@@ -184,7 +184,7 @@ def _list_constraints(expresses: frozenset[str], n: int, k: int) -> Iterator[Con
 
 
 def _state_facts(n: int, k: int) -> Facts:
-    """Counts in two sets that overlap: of one a range, of the other exact."""
+    """Counts in two overlapping sets: a range for one, exact for the other."""
     members = np.column_stack([np.arange(n) % 2 == 0, np.arange(n) < n - 1])
     low, high = np.zeros((2, k)), np.full((2, k), n)
     low[0, 0], high[0, 0], low[1, 1], high[1, 1] = 1, 2, 2, 2
@@ -192,7 +192,7 @@ def _state_facts(n: int, k: int) -> Facts:
 
 
 def judge(problem: Problem, answer: Any) -> str:
-    """What is wrong with an answer, by brute force; empty if nothing is."""
+    """The fault of an answer, by brute force; empty if there is none."""
     if not isinstance(answer, Correction):
         return f"correct gave a {type(answer).__name__}, not a Correction"
     status: Any = answer.status
@@ -200,7 +200,7 @@ def judge(problem: Problem, answer: Any) -> str:
         return f"the status {status!r} is not a SolverStatus"
     least, about = find_least_cost(problem), f"about {problem.constraints[0]!r}"
     if answer.status is SolverStatus.INFEASIBLE and least is not None:
-        return f"a problem {about} is possible, and it says infeasible"
+        return f"a problem {about} is feasible, but it says infeasible"
     # Without a status, the answer makes no statement about the claim.
     if answer.status is None or answer.values is None:
         return ""
@@ -209,16 +209,16 @@ def judge(problem: Problem, answer: Any) -> str:
         return f"its answer to a problem {about} does not satisfy it"
     costs = np.ones(len(values)) if problem.weights is None else problem.weights
     cost = float(costs[values != problem.guess].sum())
-    assert least is not None  # this answer is one
+    assert least is not None  # this answer is a solution
     return _explain_wrong_cost(answer, cost, least, about)
 
 
 def _explain_wrong_cost(answer: Correction, cost: float, least: float, about: str) -> str:
-    """What is wrong with the cost, optimality or bound that an answer states."""
+    """The fault of an answer's stated cost, optimality or bound."""
     if answer.objective is not None and not _is_same(answer.objective, cost):
-        return f"it says an answer costs {answer.objective:g}, which costs {cost:g}"
+        return f"it says an answer costs {answer.objective:g}, but it costs {cost:g}"
     if answer.status is SolverStatus.OPTIMAL and not _is_same(cost, least):
-        return f"its optimum of a problem {about} costs {cost:g}, and brute force found {least:g}"
+        return f"its optimum of a problem {about} costs {cost:g}, but brute force found {least:g}"
     if answer.bound is not None and answer.bound > least and not _is_same(answer.bound, least):
         return f"its bound {answer.bound:g} is above the least cost {least:g}"
     return ""

@@ -29,16 +29,16 @@ _SLOT_DEFAULTS = {
 """Components for required slots that an example leaves out."""
 
 
-class Inapplicable(Exception):  # noqa: N818 (nothing is wrong: it says why a law is not tested)
+class Inapplicable(Exception):  # noqa: N818 (not a fault: it says why a law is not tested)
     """A law that cannot be tested here, with the reason."""
 
 
 class Case:
     """A component with one set of parameters; it is built and run when first needed.
 
-    `catalog`: where it and the components in its slots are registered. `parameters`: as in a
-    matrix; required slots that are left out get defaults. `label`: tells cases of one component
-    apart. `directory`: where its data are looked for first.
+    `catalog`: has it and the components in its slots. `parameters`: as in a matrix; missing
+    required slots get defaults. `label`: distinguishes cases of one component. `directory`: the
+    first directory searched for its data.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Case:
 
     @property
     def stage(self) -> Stage:
-        """How components of its kind are run."""
+        """The stage that runs components of its kind."""
         return STAGES[self.entry.kind]
 
     @cached_property
@@ -78,7 +78,7 @@ class Case:
 
     @cached_property
     def built(self) -> tuple[Component, Spec]:
-        """The component, as a matrix builds it, and its spec."""
+        """The component, built as in a matrix, and its spec."""
         return self.build_with(self.parameters)
 
     def build_with(self, parameters: Mapping[str, Any]) -> tuple[Component, Spec]:
@@ -106,7 +106,7 @@ class Case:
     def check_runnable(self, k: int) -> None:
         """Raise if it cannot be run here with people of k groups.
 
-        Raises Inapplicable: with the reason.
+        Raises Inapplicable, with the reason.
         """
         component = self.component
         reason = component.unavailable()
@@ -118,7 +118,7 @@ class Case:
             raise Inapplicable(reason)
 
     def watched(self, k: int = 2, seed: int = 0) -> Watched:
-        """Its run with this number of groups and seed, which happens once.
+        """Its cached run with this number of groups and seed.
 
         Raises Inapplicable if it cannot be run here.
         """
@@ -127,7 +127,7 @@ class Case:
         return self._watched[k, seed]
 
     def ran(self, seed: int = 0) -> Watched:
-        """Its run; what the run raised is raised here.
+        """Its run; raises the error of the run.
 
         Raises Inapplicable if it cannot be run here.
         """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 PEOPLE = 400
-"""People of the artificial data set; half of them are trained on."""
+"""Number of people of the artificial data set; half of them are for training."""
 TRAINED_FOR = RateConstraint("statistical-parity", 0.05)
 
 
@@ -187,17 +187,17 @@ class KitGroupLearner(Learner):
         return KitGroupModel(sample)
 
     def twin(self) -> KitLearner:
-        """One that ignores groups."""
+        """A learner that ignores groups."""
         return KitLearner()
 
 
 class KitDisclosure(Disclosure):
-    """Claims statistical parity, in a form that can be set."""
+    """Claims statistical parity, in a configurable form."""
 
     name = "kit-disclosure"
     summary = "a disclosure of the conformance kit"
 
-    words_claimed: list[str] = Field(["to-overall"], description="words of what it claims")
+    words_claimed: list[str] = Field(["to-overall"], description="words of its claims")
 
     def words(self) -> list[str]:
         """The parameter `words_claimed`."""
@@ -238,7 +238,7 @@ def make_kit_learner(sights: Collection[str]) -> Learner:
 
 @cache
 def show_to(sights: frozenset[str], k: int) -> tuple[Any, ...]:
-    """What an adversary's view is made of: the split, and what it sees of the model, in order."""
+    """The inputs of an adversary's view: the split, and visible model outputs, in order."""
     split, learner = make_cell_inputs(k).split, make_kit_learner(sights)
     twin = learner.twin()
     assert twin is not None
@@ -253,7 +253,7 @@ def show_to(sights: frozenset[str], k: int) -> tuple[Any, ...]:
 
 
 def hide_otherwise(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The same for an adversary, where everybody of the target is of another group."""
+    """Equal inputs to the adversary's eyes, with another group for every target person."""
     split = inputs[0]
     train = split.train.having(sensitive=(split.train.sensitive + 1) % len(split.train.groups))
     return replace(split, train=train), *inputs[1:]

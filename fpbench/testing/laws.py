@@ -1,4 +1,4 @@
-"""The laws that every component must keep, and how they are tested."""
+"""The laws that every component must keep, and their tests."""
 
 from __future__ import annotations
 
@@ -51,25 +51,25 @@ from fpbench.testing.watching import (
 
 _NAME = re.compile(r"[a-z0-9]+([-/][a-z0-9]+)*")
 _SEERS = frozenset({"learner", "disclosure", "adversary", "auditor"})
-"""Kinds that declare what they may see, or show."""
+"""Kinds that declare what they see, or show."""
 _SPEAKERS = frozenset({"learner", "disclosure", "adversary", "corrector", "auditor"})
-"""Kinds that add measures of their own to rows."""
+"""Kinds that add their own measures to rows."""
 _LONGEST = 400
-"""Greatest number of letters of a component's error in a line."""
+"""Greatest length of a component's error in a line."""
 _CITED = re.compile(r"\b(1[5-9]|20)\d\d\b|https?://|\bdoi:", re.IGNORECASE)
-"""A citation names a year, or where its source is."""
+"""A citation has a year, or a link to its source."""
 
 
 _EPSILONS = (1.0, 0.2, 5.0)
-"""Several, because a mechanism may be right at one epsilon only."""
+"""Epsilons to attack: several, as a mechanism may be right at one only."""
 _ATTACK_SETTINGS: dict[str, dict[str, Any]] = {
     "simulation": {"draws": 10_000, "confidence": 0.999},
-    # Slow to draw, and never the same: no false alarm, ever.
+    # Slow and unseeded: the confidence must exclude false alarms.
     "secure": {"draws": 2000, "confidence": 1 - 1e-9},
 }
-"""Draws of each of two neighbours, and confidence, by source of noise."""
+"""Draws from each of two neighbours, and confidence, by source of noise."""
 _EXAMPLES: dict[str, Any] = {"string": "1", "number": 1.5, "boolean": True, "object": {}}
-"""A value of each JSON type; an integer is a number, too."""
+"""A value of each JSON type; an integer is also a number."""
 
 _TYPE_WORDS = {"type", "$ref", "allOf", "anyOf", "oneOf", "enum", "const"}
 """Keys of a schema that restrict a value."""
@@ -91,7 +91,7 @@ class Verdict(NamedTuple):
     outcome
         Kept, broken or skipped.
     reason
-        What is wrong, or why it could not be tested; of a law that is kept, a remark if any.
+        The fault, or why it could not be tested; for a kept law, a remark or nothing.
     """
 
     outcome: Outcome
@@ -106,14 +106,14 @@ class Verdict(NamedTuple):
 
 
 class Law(NamedTuple):
-    """Something that is true of every component of some kinds.
+    """A property of every component of some kinds.
 
     Attributes
     ----------
     words
-        Said of the component: `is deterministic for a seed`.
+        The predicate of the component: `is deterministic for a seed`.
     test
-        Raises AssertionError if it is broken; may make a remark if it is kept.
+        Raises AssertionError if it is broken; may return a remark if it is kept.
     kinds
         Kinds of components that must keep it.
     """
@@ -124,7 +124,7 @@ class Law(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A law, of a component with one set of parameters.
+    """A law, for a component with one set of parameters.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class Check(NamedTuple):
         return f"{self.case} {self.law.words}"
 
     def __call__(self) -> Verdict:
-        """Test it; never raises, whatever the component does."""
+        """The verdict of the test; never raises, whatever the component does."""
         try:
             with warnings.catch_warnings(), restore_generators():
                 warnings.simplefilter("ignore")
@@ -149,16 +149,14 @@ class Check(NamedTuple):
         except Inapplicable as why:
             return Verdict(Outcome.SKIPPED, _write_one_line(why))
         except AssertionError as failure:
-            return Verdict(
-                Outcome.BROKEN, _write_one_line(failure) or "an assertion of its own failed"
-            )
-        except (Exception, SystemExit) as error:  # a stranger's failure, not our end
+            return Verdict(Outcome.BROKEN, _write_one_line(failure) or "its own assertion failed")
+        except (Exception, SystemExit) as error:  # a third party's failure must not end ours
             return Verdict(Outcome.BROKEN, f"{type(error).__name__}: {_write_one_line(error)}")
         return Verdict(Outcome.KEPT, remark or "")
 
 
 def _write_one_line(error: BaseException) -> str:
-    # pytest adds to an assertion's message what it compared: it rewrites plugins, and we are one.
+    # pytest rewrites assertions of plugins like this one, and appends the comparison.
     words = " ".join(str(error).partition("\nassert ")[0].split())
     line = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in words)
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ..."
@@ -241,7 +239,7 @@ def _sees_only(case: Case) -> None:
 
 
 def _sees_no_truth(case: Case) -> None:
-    """Nothing changes for an adversary where everybody of the target is of another group."""
+    """Nothing changes for an adversary if every target person is of another group."""
     adversary, guess = case.component, case.ran()
     assert isinstance(adversary, Adversary)
     worlds = guess.inputs, hide_otherwise(guess.inputs)
@@ -252,17 +250,17 @@ def _sees_no_truth(case: Case) -> None:
             ("the attack set", view.attack, adversary.sees | {"sensitive"}),
         ):
             assert people.seen == sights, (
-                f"of {who} it is shown {sorted(people.seen)}, and it sees {sorted(sights)}"
+                f"its view of {who} has {sorted(people.seen)}, but it sees {sorted(sights)}"
             )
     where = find_difference(*views)
-    assert not where, f"what it is shown depends on the groups that it is to guess: {where!r}"
+    assert not where, f"its input depends on the groups that it must guess: {where!r}"
     other = watch(lambda copied: case.stage.run(adversary, copied, 0), worlds[1])
     if other.error is not None:
         raise other.error
     where = find_difference(guess.result, other.result)
     assert not where, (
-        f"it knows the groups that it is to guess: {where!r} of its guess depends on them, and not "
-        "only on what it is shown"
+        f"it knows the groups that it must guess: {where!r} of its guess depends on them, not "
+        "only on its input"
     )
 
 
@@ -282,7 +280,7 @@ def _uses_own_names(case: Case) -> None:
 
 def _repeats(case: Case) -> str | None:
     if getattr(case.component, "noise", "") == "secure":
-        raise Inapplicable("its randomness is the operating system's, and cannot be repeated")
+        raise Inapplicable("its randomness is the operating system's and cannot be repeated")
     one, other = case.ran(), case.rerun()
     if other.error is not None:
         raise other.error
@@ -291,25 +289,25 @@ def _repeats(case: Case) -> str | None:
     assert not where, f"two runs with the same seed differ in {where!r}"
     there = case.run_in_other_process()
     if isinstance(there, NotTransferable):
-        return f"tested in one process: in another it cannot be opened: {there.reason}"
+        return f"tested in one process only: it cannot be sent to another: {there.reason}"
     assert not there.error, f"in another process it fails: {there.error}"
     where = find_first_difference(here, there.parts)
     assert not where, (
-        f"in another process, the same seed differs in {where!r}; sets of texts have another "
-        "order there, and hash() gives other numbers"
+        f"in another process, the same seed differs in {where!r}: sets of texts have another "
+        "order there, and hash() other values"
     )
     return None
 
 
 def _leaves_generators_alone(case: Case) -> None:
     watched = case.watched()
-    assert not watched.drew, f"it draws from the global generator of {watched.drew}, or seeds it"
+    assert not watched.drew, f"it draws from or seeds the global generator of {watched.drew}"
     _require_complete_run(watched)
 
 
 def _leaves_input_alone(case: Case) -> None:
     watched = case.watched()
-    assert not watched.changed, f"it changes what it is given: {watched.changed!r}"
+    assert not watched.changed, f"it modifies its input: {watched.changed!r}"
     _require_complete_run(watched)
 
 
@@ -321,15 +319,15 @@ def _require_complete_run(watched: Watched) -> None:
 
 def _handles_several_groups(case: Case) -> None:
     if not case.stage.groups:
-        raise Inapplicable("it brings its own groups")
+        raise Inapplicable("its groups are fixed")
     try:
         case.check_runnable(2)
     except Inapplicable as why:
-        raise Inapplicable(f"not even with two: {why}") from None
+        raise Inapplicable(f"it cannot run even with two: {why}") from None
     try:
         watched = case.watched(3)
     except Inapplicable:
-        return  # refused while planning, with a reason
+        return  # refused at planning, with a reason
     if isinstance(watched.error, FpbenchError) and not isinstance(watched.error, HiddenError):
         assert str(watched.error).strip(), "it refuses three groups without a reason"
         return
@@ -339,7 +337,7 @@ def _handles_several_groups(case: Case) -> None:
 
 
 def _fits_many(case: Case) -> None:
-    """Models of `fit_many` against those of `fit`, on halves of the people that share nobody."""
+    """Compare models of `fit_many` with those of `fit`, on disjoint halves of the people."""
     learner = case.component
     assert isinstance(learner, Learner)
     if type(learner).fit_many is Learner.fit_many:
@@ -351,7 +349,7 @@ def _fits_many(case: Case) -> None:
     rngs = np.random.default_rng(1).spawn(len(members))
     seen = people.only(learner.needs)
     models = learner.fit_many(seen, members, rngs)
-    assert len(models) == len(members), f"of {len(members)} models it gives {len(models)}"
+    assert len(models) == len(members), f"it gives {len(models)} models, not {len(members)}"
     for number, (model, chosen) in enumerate(zip(models, members, strict=True)):
         rng = np.random.default_rng(1).spawn(len(members))[number]
         alone = learner.fit(seen.take(np.flatnonzero(chosen)), rng)
@@ -360,13 +358,13 @@ def _fits_many(case: Case) -> None:
             for each in (model, alone)
         )
         off = float(np.abs(one - other).max())
-        assert off <= 1e-6, f"model {number} of fit_many is off that of fit by {off:.2g}"
+        assert off <= 1e-6, f"model {number} of fit_many differs from that of fit by {off:.2g}"
     scores = (
         ask(learner, models, people, np.random.default_rng(2))
         for ask in (type(learner).score_many, Learner.score_many)
     )
     off = float(np.abs(np.subtract(*scores)).max())
-    assert off <= 1e-6, f"score_many is off what the models say by {off:.2g}"
+    assert off <= 1e-6, f"score_many differs from the models by {off:.2g}"
 
 
 def _refuses(case: Case) -> None:
@@ -375,7 +373,7 @@ def _refuses(case: Case) -> None:
         raise Inapplicable(str(component.unavailable()))
     attempts = list(case.stage.attempts(component, case.home))
     if not attempts:
-        raise Inapplicable("it can be given no bad input")
+        raise Inapplicable("there is no bad input for it")
     for what, call in attempts:
         try:
             call()
@@ -384,7 +382,7 @@ def _refuses(case: Case) -> None:
                 raise AssertionError(f"{what}: its error has no message") from None
         except AssertionError as failure:
             raise AssertionError(f"{what}: {failure}") from None
-        except (Exception, SystemExit) as error:  # any other error is what this law forbids
+        except (Exception, SystemExit) as error:  # this law forbids any other error
             raise AssertionError(
                 f"{what}: raises {type(error).__name__} instead of FpbenchError: {error}"
             ) from None
@@ -404,9 +402,9 @@ def _agrees_with_brute_force(case: Case) -> None:
             wrong = judge(problem, answer)
             assert not wrong, wrong
             answers += [answer] if answer.values is not None else []
-    assert answers, "it answers no small problem, of what it says it can express"
+    assert answers, "it answers no small problem with a constraint that it declares to express"
     if all(answer.status is None for answer in answers):
-        raise Inapplicable("its answers have no status, so they say nothing that could be wrong")
+        raise Inapplicable("its answers have no status, so they make no claim to check")
 
 
 def _withstands_attacks(case: Case) -> None:
@@ -426,7 +424,7 @@ def _draws_secure_noise(case: Case) -> None:
     try:
         secure, _ = case.build_with({**case.parameters, "noise": "secure"})
     except InputError:
-        return  # it says that it cannot
+        return  # it refuses secure noise
     assert isinstance(secure, Mechanism)
     rng = np.random.default_rng(0)
     before = rng.bit_generator.state
@@ -445,7 +443,7 @@ def _attack_epsilons(
     neighbours: tuple[Neighbours, ...],
     epsilons: tuple[float, ...] = _EPSILONS,
 ) -> Iterator[float]:
-    """The epsilons at which it withstood an attack, without those that it refuses."""
+    """The epsilons at which it withstood an attack; it refuses the others."""
     force = _ATTACK_SETTINGS[mechanism.noise]
     for epsilon in epsilons:
         try:
@@ -457,7 +455,7 @@ def _attack_epsilons(
 
 
 def _attack_side_by_side(mechanism: Mechanism) -> None:
-    """Attack releases at the least epsilon drawn in one call with those at the greatest."""
+    """Attack releases at the least epsilon that are drawn in one call with the greatest."""
     least, greatest = min(_EPSILONS), max(_EPSILONS)
     relation = NEIGHBOURS[0]
     pair = PAIRS[relation][0]
@@ -478,12 +476,12 @@ def _attack_side_by_side(mechanism: Mechanism) -> None:
         **_ATTACK_SETTINGS[mechanism.noise],
     )
     assert bound <= claimed.epsilon, (
-        f"of an array of epsilons, the release at {least:g} has at least {bound:.4g}"
+        f"in an array of epsilons, the release at {least:g} has at least {bound:.4g}"
     )
 
 
 def list_invalid_values(cls: type[Component]) -> Iterator[tuple[str, Any]]:
-    """Parameters with values that must be refused: past a limit, or of another type."""
+    """Parameters with invalid values: past a limit, or of another type."""
     slots = find_slot_kinds(cls)
     for name, schema in cls.model_json_schema().get("properties", {}).items():
         if name in slots:
@@ -503,13 +501,13 @@ def list_invalid_values(cls: type[Component]) -> Iterator[tuple[str, Any]]:
 
 def _list_values_of_other_types(options: list[dict[str, Any]]) -> Iterator[Any]:
     types = {option["type"] for option in options}
-    if "array" in types:  # a single value may stand for a list of one
+    if "array" in types:  # a single value may mean a list of one
         return
     yield from (value for name, value in _EXAMPLES.items() if name not in types)
 
 
 def _list_values_past_limits(options: list[dict[str, Any]]) -> Iterator[Any]:
-    """Values past the limits of a parameter that is a number and nothing else."""
+    """Values past the limits of a purely numeric parameter."""
     typed = [option for option in options if option["type"] != "null"]
     if len(typed) != 1 or typed[0]["type"] not in ("integer", "number"):
         return

@@ -38,7 +38,7 @@ class RemoteResult(NamedTuple):
 
     parts: dict[str, Any]
     error: str
-    """What it raised; empty if nothing."""
+    """The raised error; empty if none."""
 
 
 def run_remotely(component: Component, home: DataHome) -> RemoteResult | NotTransferable:
@@ -46,16 +46,16 @@ def run_remotely(component: Component, home: DataHome) -> RemoteResult | NotTran
     import cloudpickle
 
     if os.name != "posix":
-        return NotTransferable(f"no process can be handed a connection on {sys.platform}")
+        return NotTransferable(f"no process can receive a connection on {sys.platform}")
     try:
         request = cloudpickle.dumps((component, home))
-    except Exception as error:  # whatever a stranger's `__reduce__` raises
+    except Exception as error:  # a third party's `__reduce__` may raise anything
         return NotTransferable(_describe(error))
     return _get_other_process().ask(request)
 
 
 class _OtherProcess:
-    """A process that serves requests one after another, as long as this one lives."""
+    """A process that serves requests one after another, while this process lives."""
 
     def __init__(self) -> None:
         seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
@@ -68,7 +68,7 @@ class _OtherProcess:
                 stderr=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONHASHSEED": seed},
                 pass_fds=[theirs.fileno()],
-                start_new_session=True,  # Ctrl-C is ours
+                start_new_session=True,  # Ctrl-C must not reach it
             )
         atexit.register(self.close)
 
@@ -86,7 +86,7 @@ class _OtherProcess:
         return answer
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         atexit.unregister(self.close)
         self._channel.close()
         self._process.kill()
@@ -109,7 +109,7 @@ def main(number: int) -> None:
 def _run_request(request: bytes | bytearray) -> RemoteResult | NotTransferable:
     try:
         component, home = pickle.loads(request)
-    except Exception as error:  # whatever its module does when it is imported
+    except Exception as error:  # its module may do anything on import
         return NotTransferable(_describe(error))
     watched = run_watched(component, home, read_only=True)
     if watched.error is not None:

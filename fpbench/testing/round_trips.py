@@ -1,4 +1,4 @@
-"""Pickling to workers and back: a module of its own, because it opens no file."""
+"""Pickling to workers and back; separate from code that opens files."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ T = TypeVar("T")
 
 
 def pickle_and_back(value: Any) -> Any:
-    """The value as another process would get it."""
+    """The value as another process receives it."""
     return pickle.loads(pickle.dumps(value))
 
 
 def transfer(result: T, what: str) -> T:
-    """A step's result as the worker that does the next step gets it.
+    """A step's result as the worker of the next step receives it.
 
-    Raises AssertionError if it cannot be pickled, not even as engines pickle it.
+    Raises AssertionError if engines cannot pickle it.
     """
     try:
         received: T = cloudpickle.loads(cloudpickle.dumps(result))
-    except Exception as error:  # whatever a stranger's `__reduce__` raises
-        problem = f"{what} cannot travel to another worker: {type(error).__name__}: {error}"
+    except Exception as error:  # a third party's `__reduce__` may raise anything
+        problem = f"{what} cannot be sent to another worker: {type(error).__name__}: {error}"
         raise AssertionError(problem) from None
     return received

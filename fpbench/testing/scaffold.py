@@ -22,16 +22,16 @@ _USED = {
     "mechanism": 'use = "laplace"',
     "policy": 'use = "clip"',
 }
-"""What the example uses of the other kinds."""
+"""The example's components of the other kinds."""
 
 
 def write_package(kind: str, name: str, directory: Path) -> Path:
-    """Write a package with one component, in a folder of its own.
+    """Write a package with one component, into its own folder.
 
     `kind`: one of `KINDS`. `name`: of the component; the package is called `fpbench-NAME`.
 
-    Raises InputError if the kind is unknown, the name is none or is taken, the package is installed
-    already, or the folder is there.
+    Raises InputError if the kind is unknown, the name is invalid or taken, the package is already
+    installed, or the folder exists.
     """
     _check(kind, name)
     folder = directory / f"fpbench-{name}"
@@ -82,7 +82,7 @@ def make_files(kind: str, name: str) -> dict[str, str]:
 
 
 def _fill_in(name: str, words: dict[str, str]) -> str:
-    """A file of every package, with `{kind}` and other words replaced."""
+    """A common file of packages, with `{kind}` and other words replaced."""
     text = _read_template(f"package/{name}.txt")
     for word, value in words.items():
         text = text.replace(f"{{{word}}}", value)
@@ -96,7 +96,7 @@ def _read_template(name: str) -> str:
 
 def make_component(kind: str, name: str) -> str:
     """The module of a component of a kind, with this name."""
-    # The kind is a part of the class's name, so that it is none of the names that are imported.
+    # The class's name contains the kind, so it differs from all imported names.
     camel = "".join(map(str.capitalize, name.split("-"))) + KINDS[kind].base
     text = _read_template(f"{kind}.py").replace("example-name", name)
     return re.sub(r"\bExample\b", camel, text)

@@ -1,4 +1,4 @@
-"""How components of each kind are run by the kit, and what their results must be."""
+"""How the kit runs components of each kind, and checks of their results."""
 
 from __future__ import annotations
 
@@ -52,46 +52,46 @@ _RUBBISH = {
     "no text": b"\x00\xff\xfe rubbish\n,,,\n" * 5,
     "of other columns": b"a,b,c\n1,2,3\n",
 }
-"""What files may hold that are not what a data set reads."""
+"""Contents of invalid files."""
 _BAD_EPSILONS = (0.0, -1.0, math.inf, math.nan, LEAST_EPSILON / 2)
 
 Attempts = Iterator[tuple[str, Callable[[], Any]]]
-"""What is wrong with an input, and a call with that input."""
+"""Descriptions of bad inputs, each with a call with that input."""
 
 
 class Stage(ABC):
-    """How components of one kind are run by the kit."""
+    """How the kit runs components of one kind."""
 
     groups: ClassVar[bool] = True
-    """Whether the number of groups of what it is handed can be chosen."""
+    """Whether the number of groups of its input can be chosen."""
 
     def partners(self, component: Any, k: int) -> list[Component]:
-        """What it is combined with."""
+        """The components it is combined with."""
         return [KitPeople(groups=k), KitLearner()]
 
     @abstractmethod
     def prepare(self, component: Any, k: int, home: DataHome) -> Any:
-        """What it is handed, for people of k groups."""
+        """Its input, for people of k groups."""
 
     @abstractmethod
     def run(self, component: Any, inputs: Any, seed: int) -> Any:
-        """Run it as a step does."""
+        """Its result, run as a step does."""
 
     @abstractmethod
     def check(self, component: Any, inputs: Any, result: Any) -> None:
-        """Raise AssertionError if the result is not as its kind declares."""
+        """Raise AssertionError if the result does not match its kind's declaration."""
 
     def words(self, result: Any) -> tuple[list[Any], Guarantee | None]:
-        """The notes and measures of its own in a result, and what the model in it guarantees."""
+        """Its own notes and measures in a result, and the guarantee of the model in it."""
         return [], None
 
     def attempts(self, component: Any, home: DataHome) -> Attempts:
-        """Calls with bad input; each must raise an error of fpbench, or give a good result."""
+        """Calls with bad input; each must raise an error of fpbench, or give a valid result."""
         yield from ()
 
 
 def check_measures(measures: Any, what: str) -> None:
-    """Raise AssertionError if they are not numbers or texts, by names in snake_case."""
+    """Raise AssertionError unless they are numbers or texts, by names in snake_case."""
     assert isinstance(measures, dict), f"{what} are a {type(measures).__name__}, not a dict"
     for name, value in measures.items():
         assert isinstance(name, str), f"{what} are named by texts, not {show_value(name)}"
@@ -99,7 +99,7 @@ def check_measures(measures: Any, what: str) -> None:
         plain = isinstance(value, str | int | float | np.number | np.bool_ | None)
         assert plain, f"{what}: {name!r} is a {type(value).__name__}, not a number or a text"
         nan = isinstance(value, float | np.floating) and np.isnan(value)
-        assert not nan, f"{what}: {name!r} is NaN; what is undefined is None"
+        assert not nan, f"{what}: {name!r} is NaN; use None for undefined values"
 
 
 def check_probabilities(proba: Any, n: int, whose: str) -> None:
@@ -129,16 +129,16 @@ class _DatasetStage(Stage):
         return table
 
     def check(self, component: Dataset, inputs: Any, result: Any) -> None:
-        """A table, which has checked itself, of as many groups as were announced."""
+        """A table, which has checked itself, with the announced number of groups."""
         assert isinstance(result, Table), f"load gave a {type(result).__name__}, not a Table"
         k = component.n_groups
-        assert k in (None, len(result.groups)), f"n_groups says {k}, and there are {result.groups}"
+        assert k in (None, len(result.groups)), f"n_groups says {k}, but there are {result.groups}"
         both = {*result.features.columns} & {*result.sensitive.columns}
         assert not both, f"sensitive columns are features, too: {', '.join(sorted(both))}"
         result.domain.check_names(result.features.columns)
 
     def attempts(self, component: Dataset, home: DataHome) -> Attempts:
-        """Its files are not there, or hold something else."""
+        """Its files are missing or invalid."""
         nowhere = DataHome((home.directories[0] / "nowhere",))
         if component.files and component.absent(nowhere):
             yield "its files are missing", lambda: component.load(nowhere)
@@ -156,9 +156,9 @@ def _load(component: Dataset, home: DataHome) -> None:
 
 
 def _write_files(component: Dataset, folder: Path, content: bytes) -> bool:
-    """Whether the files it reads are now in a folder, with this content."""
+    """Whether its files are now in a folder, with this content."""
     places = [folder.resolve() / file.name for file in component.files]
-    # A path that leads elsewhere, such as an absolute one, is somebody's file.
+    # A path to elsewhere, such as an absolute one, may be a user's file.
     if not all(place.resolve().is_relative_to(folder.resolve()) for place in places):
         return False
     for place in places:
@@ -174,7 +174,7 @@ def _make_one_label(sample: Sample) -> Sample:
 
 
 class _LearnerStage(Stage):
-    """Trains a model, and asks it."""
+    """Trains a model, and queries it."""
 
     def partners(self, component: Learner, k: int) -> list[Component]:
         return [KitPeople(groups=k)]
@@ -204,7 +204,7 @@ class _LearnerStage(Stage):
         return model.predict_proba(people.features, make_step(seed).rng(), sensitive)
 
     def check(self, component: Learner, inputs: Any, result: Any) -> None:
-        """Predictions of 0 and 1 (the step sees to it); rules that predict them."""
+        """Predictions of 0 and 1 (checked by the step); rules that predict the same."""
         split: Split = inputs[0]
         predictions: Predictions = result["predictions"]
         check_measures(predictions.notes, "notes")
@@ -248,22 +248,22 @@ class _DisclosureStage(Stage):
         return ACTIONS["disclose"](component, inputs, make_step(seed))
 
     def check(self, component: Disclosure, inputs: Any, result: Any) -> None:
-        """A claim in words it announced, or none."""
+        """A claim in announced words, or none."""
         if result is None:
             return
         assert isinstance(result, Claim), f"claim gave a {type(result).__name__}, not a Claim"
         for constraint in result.constraints:
             words = component.words()
-            assert constraint.word in words, f"it claims {constraint.word!r}, and announces {words}"
+            assert constraint.word in words, f"it claims {constraint.word!r}, but announces {words}"
             constraint.check(len(inputs[0].train), len(inputs[0].train.groups))
-        assert result.source, "its claim says no source"
+        assert result.source, "its claim has no source"
         check_measures(result.notes, "notes")
 
     def words(self, result: Any) -> tuple[list[Any], Guarantee | None]:
         return [result.notes] if isinstance(result, Claim) else [], None
 
     def attempts(self, component: Disclosure, home: DataHome) -> Attempts:
-        """The learner aims at nothing."""
+        """The learner aims at no fairness."""
         split, predictions = make_cell_inputs(2).split, make_cell_inputs(2).predictions
         aimless = Predictions(predictions.train, predictions.test, predictions.attack, None)
         yield "the learner asks for no fairness", lambda: self.run(component, (split, aimless), 0)
@@ -292,7 +292,7 @@ class _AdversaryStage(Stage):
         return guess
 
     def check(self, component: Adversary, inputs: Any, result: Guess) -> None:
-        """Codes and confidences (the step sees to it), of rows of the attack set, once each."""
+        """Codes and confidences (checked by the step); distinct rows of the attack set."""
         rows, m = np.asarray(result.held_out), len(inputs[0].attack)
         inside = len(rows) == 0 or (rows.min() >= 0 and rows.max() < m)
         assert inside, f"held_out must be rows of the attack set, 0..{m - 1}"
@@ -304,7 +304,7 @@ class _AdversaryStage(Stage):
         return [result.notes], None
 
     def attempts(self, component: Adversary, home: DataHome) -> Attempts:
-        """The attack set is of one person, and of nobody."""
+        """The attack set has one person, or nobody."""
         for what, n in (("the attack set is one person", 1), ("the attack set is empty", 0)):
             rows = np.arange(n)
             few = tuple(
@@ -320,7 +320,7 @@ class _CorrectorStage(Stage):
     """Corrects."""
 
     def claim(self, component: Corrector) -> RateConstraint | None:
-        """A claim of a form that it can express; None if it expresses none."""
+        """A claim in a form that it can express; None if there is none."""
         forms = [form for form in FORMS if form in component.expresses]
         return RateConstraint("statistical-parity", 0.05, forms[0]) if forms else None
 
@@ -375,11 +375,11 @@ class _CorrectorStage(Stage):
 
     def _check_claim(self, inputs: Any, values: Codes, status: SolverStatus | None) -> None:
         split, predictions, guess, claim = inputs
-        if status is None or claim is None:  # then it says nothing of a claim
+        if status is None or claim is None:  # then it makes no statement about a claim
             return
         labels, k = split.train.labels, len(split.train.groups)
         problem = Problem(guess.values, k, predictions.train, labels, claim.constraints)
-        assert satisfies(problem, values), f"it says {status}, and the claim does not hold"
+        assert satisfies(problem, values), f"it says {status}, but the claim does not hold"
 
     def attempts(self, component: Corrector, home: DataHome) -> Attempts:
         """A constraint that it cannot express."""
@@ -389,7 +389,7 @@ class _CorrectorStage(Stage):
 
 
 class _MechanismStage(Stage):
-    """Releases counts, of several shapes."""
+    """Releases counts of several shapes."""
 
     def prepare(self, component: Mechanism, k: int, home: DataHome) -> Any:
         counts = make_generator(f"counts {k}").integers(0, 30, (4, k))
@@ -406,7 +406,7 @@ class _MechanismStage(Stage):
         ]
 
     def check(self, component: Mechanism, inputs: Any, result: Any) -> None:
-        """Finite numbers of the broadcast shape; a guarantee of what was asked for."""
+        """Finite numbers of the broadcast shape; the requested guarantee."""
         for answer, (counts, epsilon, _) in zip(result, 2 * inputs, strict=True):
             shape = np.broadcast_shapes(counts.shape, np.shape(epsilon))
             assert np.shape(answer) == shape, f"an answer is {np.shape(answer)}, not {shape}"
@@ -422,7 +422,7 @@ class _MechanismStage(Stage):
             )
 
     def attempts(self, component: Mechanism, home: DataHome) -> Attempts:
-        """An epsilon that is none."""
+        """An invalid epsilon."""
         for bad in _BAD_EPSILONS:
 
             def guarantee(bad: float = bad) -> None:
@@ -463,7 +463,7 @@ class _PolicyStage(Stage):
             assert (repaired <= most).all(), "a repaired count is above the total"
 
     def attempts(self, component: Policy, home: DataHome) -> Attempts:
-        """Counts that are no numbers, a total below 0."""
+        """Counts that are not finite, a total below 0."""
 
         def repair(answers: list[float], total: float) -> None:
             component.repair(np.array(answers), total)
@@ -503,10 +503,10 @@ class _AuditorStage(Stage):
         check_measures(measured, "measures")
         if isinstance(answer, Release):
             values = np.asarray(answer.values)
-            assert values.ndim == 1, "values of a release must be one a repetition"
+            assert values.ndim == 1, "a release must have one value per repetition"
             assert ((values >= 0) & (values <= 1)).all(), "a released ratio is not in [0, 1]"
             for end in (answer.low, answer.high):
-                assert np.shape(end) == values.shape, "ends of intervals must be one a value"
+                assert np.shape(end) == values.shape, "intervals must have one end per value"
             assert not (answer.low > answer.high).any(), "an interval ends before it begins"
         else:
             check_measures(answer, "measures")
@@ -516,7 +516,7 @@ class _AuditorStage(Stage):
         return [answer.measures if isinstance(answer, Release) else answer], None
 
     def attempts(self, component: Auditor, home: DataHome) -> Attempts:
-        """There is no model, and nobody who answers about groups."""
+        """There is no model, no curator and no other models."""
         split, predictions = make_cell_inputs(2).split, make_cell_inputs(2).predictions
         sees = component.sees
         train = split.train.having(predictions=predictions.train).only(sees)
@@ -545,9 +545,9 @@ STAGES: dict[str, Stage] = {
 def run_watched(
     component: Component, home: DataHome, k: int = 2, seed: int = 0, *, read_only: bool = False
 ) -> Watched:
-    """What the component does when it is run with people of k groups.
+    """The watched run of a component with people of k groups.
 
-    With `read_only` its inputs cannot be written to, as in the run of a matrix.
+    With `read_only` its inputs are write-protected, as in the run of a matrix.
     """
     stage = STAGES[component.kind]
     inputs = stage.prepare(component, k, home)

@@ -23,9 +23,9 @@ def checks(target: str | Path | type[Component]) -> list[Check]:
     Parameters
     ----------
     target
-        Name of an installed distribution; or the path of a folder with a `pyproject.toml` that
-        names plugins, of a Python package, or of a module (`.py`), which need not be installed;
-        or a component's class, which need not be registered.
+        Name of an installed distribution; or path of a folder with a `pyproject.toml` that names
+        plugins, of a Python package, or of a module (`.py`), which need not be installed; or a
+        component's class, which need not be registered.
 
     Returns
     -------
@@ -35,9 +35,9 @@ def checks(target: str | Path | type[Component]) -> list[Check]:
     Raises
     ------
     InputError
-        If there is no such package, or it has no component.
+        If the package does not exist, or has no component.
     PluginError
-        If a plugin of it cannot be registered.
+        If one of its plugins cannot be registered.
     """
     if isinstance(target, type):
         return list(_list_class_checks(target))
@@ -47,9 +47,7 @@ def checks(target: str | Path | type[Component]) -> list[Check]:
             raise PluginError(f"plugin {broken.plugin!r} of {broken.source}: {broken.reason}")
     for source in catalog.left_out:
         if normalize_name(source.distribution) in names:
-            raise InputError(
-                f"{target}: plugins of third parties are not loaded (--no-third-party)"
-            )
+            raise InputError(f"{target}: third-party plugins are not loaded (--no-third-party)")
     entries = [entry for entry in catalog if _list_owners(entry) & names]
     if not entries:
         raise InputError(f"{target}: registers no component: nothing to test")
@@ -67,7 +65,7 @@ def check_component(cls: type[Component]) -> None:
     Raises
     ------
     AssertionError
-        With a line for each law that is broken.
+        With a line for each broken law.
     """
     verdicts = [(check, check()) for check in checks(cls)]
     broken = [f"{c}: {v.reason}" for c, v in verdicts if v.outcome is Outcome.BROKEN]
@@ -93,7 +91,7 @@ def _resolve(target: str | Path) -> tuple[Catalog, set[str]]:
     known = {owner for entry in catalog for owner in _list_owners(entry)}
     known |= {normalize_name(broken.source.distribution) for broken in catalog.broken}
     if isinstance(target, str):
-        # A bare word that is both, such as `fpbench` beside its sources, means the distribution.
+        # A bare word that is both, such as `fpbench` next to its sources, means the distribution.
         name = DISTRIBUTION if target == "fpbench" else normalize_name(target)
         if name in known:
             return catalog, {name}
@@ -125,7 +123,7 @@ def list_entry_checks(catalog: Catalog, entry: Entry) -> Iterator[Check]:
 def _make_broken_check(
     catalog: Catalog, entry: Entry, directory: Path, error: BaseException
 ) -> Check:
-    """The only check of a component that cannot even be imported."""
+    """The only check of a component that cannot be imported."""
 
     def fail(case: Case) -> None:
         raise error
@@ -135,7 +133,7 @@ def _make_broken_check(
 
 @cache
 def _make_scratch() -> Path:
-    """A directory for what examples write, as long as this process lasts."""
+    """A directory for files of examples, removed when this process ends."""
     _SCRATCH.append(tempfile.TemporaryDirectory(prefix="fpbench-check-"))
     return Path(_SCRATCH[-1].name)
 

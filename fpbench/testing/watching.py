@@ -1,4 +1,4 @@
-"""Watched calls: their result, what they change, and which global randomness they use."""
+"""Watched calls: their results, modified inputs, and use of global randomness."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GENERATORS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "numpy.random": (np.random.get_state, np.random.set_state),
     "random": (random.getstate, random.setstate),
 }
-"""Global generators: how their state is read, and put back."""
+"""Global generators: functions that read and restore their state."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Watched:
     result: Any = None
     error: Exception | SystemExit | None = None
     changed: str = ""
-    """The first part of its arguments that it changed; empty if none."""
+    """The first changed part of its arguments; empty if none."""
     drew: str = ""
     """The global generator that it drew from; empty if none."""
 
@@ -48,7 +48,7 @@ def watch(call: Callable[[Any], Any], inputs: Any) -> Watched:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = call(copied)
-    except (Exception, SystemExit) as raised:  # laws judge whatever a plugin raises
+    except (Exception, SystemExit) as raised:  # laws judge any error of a plugin
         error = raised
     drew = next(
         (name for name, now in _copy_states().items() if find_difference(now, states[name])), ""
@@ -59,7 +59,7 @@ def watch(call: Callable[[Any], Any], inputs: Any) -> Watched:
 
 @contextmanager
 def restore_generators() -> Iterator[None]:
-    """Restore global generators afterwards, so that every reseeding is noticed."""
+    """Restore global generators afterwards, so that every reseeding is detected."""
     states = _copy_states()
     try:
         yield
@@ -69,17 +69,17 @@ def restore_generators() -> Iterator[None]:
 
 
 def _copy_states() -> dict[str, Any]:
-    # Copies: numpy hands out its own memory.
+    # Copies, because numpy returns its own memory.
     return {name: copy.deepcopy(state()) for name, (state, _) in _GENERATORS.items()}
 
 
 def find_difference(one: Any, other: Any) -> str:
-    """The path of the first part in which two results differ, times aside; empty if none."""
+    """The path of the first different part of two results, without times; empty if none."""
     return find_first_difference(dict(list_parts(one)), dict(list_parts(other)))
 
 
 def find_first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """The path of the first part in which two values differ; empty if none."""
+    """The path of the first different part of two values; empty if none."""
     for path in [*one, *(path for path in other if path not in one)]:
         if one.get(path, _PLAIN) != other.get(path, _PLAIN):
             return path or "the value"
@@ -101,7 +101,7 @@ def list_parts(
     elif isinstance(thing, np.generic):
         yield path, repr(thing.item())
     elif isinstance(thing, _PLAIN):
-        yield path, repr(thing)  # so that NaN is NaN
+        yield path, repr(thing)  # so that NaN equals NaN
     else:
         inner = list(_list_inside(thing))
         yield f"{path}.type", f"{type(thing).__qualname__} of {len(inner)}"
@@ -125,7 +125,7 @@ def _list_inside(thing: Any) -> Iterator[tuple[str, Any]]:
     elif hasattr(thing, "columns") and hasattr(thing, "items"):  # a DataFrame
         yield "index", np.asarray(thing.index)
         yield from ((str(name), _split_column(column)) for name, column in thing.items())
-    elif not isinstance(thing, type):  # a model, say: what pickle would keep of it
+    elif not isinstance(thing, type):  # for example a model: its pickled state
         state = thing.__getstate__()
         yield from state.items() if isinstance(state, dict) else [("state", state)]
 

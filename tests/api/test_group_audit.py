@@ -75,7 +75,7 @@ def test_without_labels_only_predictions_are_compared(people):
         ({"resamples": -1}, "resamples"),
         ({"sensitive": ["f", "m"]}, "sensitive: has 2 people, but the model predicts for 400"),
         ({"sensitive": ["f"] * 400}, "group"),
-        ({"sensitive": fpbench.privacy.Curator(["f", "m"])}, "epsilon: is missing, and a curator"),
+        ({"sensitive": fpbench.privacy.Curator(["f", "m"])}, "epsilon: is missing, but a curator"),
     ],
 )
 def test_what_is_wrong_is_said(people, change, message):

@@ -164,7 +164,7 @@ WHICH = "say which counts as 1, positive='no' or positive='yes'"
         (lambda: attack(known=50), "known: must be a share between 0 and 1, not 50; 50 people are 0.167"),
         (lambda: attack(known=np.arange(50)), r"give numpy.isin\(range\(300\), rows\)"),
         (lambda: attack(known=np.arange(N) % 2), r"give \(known == 1\)"),
-        (lambda: attack(known=[True] * N), "nobody is left to be attacked"),
+        (lambda: attack(known=[True] * N), "nobody is left to attack"),
         (lambda: attack(known=0.01), "3 of 300 people are too few to learn from; use 10"),
         (lambda: attack(seeds="3"), "seeds must be their number, such as 6, or a list of them"),
         (lambda: attack(adversary=MODEL), "must be a name or an adversary, not LogisticRegression"),

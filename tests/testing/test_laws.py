@@ -547,7 +547,7 @@ CASES = [
     (Curious, SEES, "reads columns that it does not declare: 'features' is not visible here"),
     (Greedy, SEES, "reads columns that it does not declare: 'sensitive' is not visible here"),
     (Peeping, SEES, "reads columns that it does not declare: 'sensitive' is not visible here"),
-    (Cheating, TRUTH, "'values' of its guess depends on them, and not only on what it is shown"),
+    (Cheating, TRUTH, "'values' of its guess depends on them, not only on its input"),
     (Overreaching, TRUTH, "it sees ['features', 'sensitive']"),
     (OutOfRange, GIVES, "must be group codes in 0..1"),
     (Halves, GIVES, "values must be an array of whole numbers"),
@@ -556,16 +556,16 @@ CASES = [
     (Shapeless, GIVES, "an answer is (1,), not (4, 2)"),
     (Overflowing, GIVES, "a repaired count is above the total"),
     (CamelCase, GIVES, "'CamelCase' is not snake_case"),
-    (Undefined, GIVES, "'gap' is NaN; what is undefined is None"),
+    (Undefined, GIVES, "'gap' is NaN; use None for undefined values"),
     (Listing, GIVES, "audit gave a list, not a dict or a Release"),
-    (Hurried, "trains many models as one by one", "of fit_many is off that of fit by"),
+    (Hurried, "trains many models as one by one", "of fit_many differs from that of fit by"),
     (Unsummed, GIVES, "the model's scores of a person do not sum to 1"),
-    (Overclaiming, GIVES, "it says feasible, and the claim does not hold"),
+    (Overclaiming, GIVES, "it says feasible, but the claim does not hold"),
     (Worded, GIVES, "the status of a correction must be one of optimal, feasible"),
     (Quitting, GIVES, "SystemExit: 0"),
-    (Locked, GIVES, "the model cannot travel to another worker: TypeError: cannot pickle"),
-    (Unclaimed, GIVES, "its result cannot travel to another worker: TypeError: I stay"),
-    (Announcing, GIVES, "it claims 'ratio', and announces ['to-overall']"),
+    (Locked, GIVES, "the model cannot be sent to another worker: TypeError: cannot pickle"),
+    (Unclaimed, GIVES, "its result cannot be sent to another worker: TypeError: I stay"),
+    (Announcing, GIVES, "it claims 'ratio', but announces ['to-overall']"),
     (FewGroups, GIVES, "n_groups says 7"),
     (Boastful, NAMES, "adversary 'majority': 'gain' is what fpbench measures itself"),
     (Lookalike, NAMES, "looks like 'gain', which is what fpbench measures itself"),
@@ -599,10 +599,10 @@ CASES = [
     (Refusing, "keeps its promise of privacy under attack", "it refuses every epsilon of 1.0"),
     (Frozen, "draws secure noise apart, or refuses it", "is the same for every release"),
     (Insecure, "draws secure noise apart, or refuses it", "drawn from the seeded generator"),
-    (Expensive, "agrees with brute force", "and brute force found"),
+    (Expensive, "agrees with brute force", "but brute force found"),
     (Worded, "agrees with brute force", "'optimal' is not a SolverStatus"),
     (Lying, "agrees with brute force", "does not satisfy it"),
-    (Despairing, "agrees with brute force", "is possible, and it says infeasible"),
+    (Despairing, "agrees with brute force", "is feasible, but it says infeasible"),
     (Helpless, "agrees with brute force", "it answers no small problem"),
 ]
 
@@ -645,7 +645,7 @@ def test_what_another_process_cannot_import_is_tested_in_one(monkeypatch):
     verdict = verdict_of(cls, "is deterministic for a seed")
     assert verdict.outcome is Outcome.KEPT
     assert verdict.reason.startswith(
-        "tested in one process: in another it cannot be opened: ModuleNotFoundError: No module"
+        "tested in one process only: it cannot be sent to another: ModuleNotFoundError: No module"
     )
 
 

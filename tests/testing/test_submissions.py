@@ -118,7 +118,9 @@ def test_what_cannot_be_submitted_is_refused(run, made, tmp_path):
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     with pytest.raises(StoreError, match="dangling: already exists"):
         make_submission(run.path, tmp_path / "dangling")
-    with pytest.raises(StoreError, match="is a run directory, no submission; fpbench submit new"):
+    with pytest.raises(
+        StoreError, match="is a run directory, not a submission; fpbench submit new"
+    ):
         require_submission(run.path)
     with pytest.raises(StoreError, match="neither a run directory .* nor a submission"):
         find_submission(tmp_path)
@@ -129,8 +131,8 @@ def test_what_cannot_be_submitted_is_refused(run, made, tmp_path):
     ("asked", "outcome", "told"),
     [
         ([{"seeds": 3}], CheckOutcome.PASSED, "3 seeds, 0 to 2"),
-        ([{"seeds": [4, 1]}], CheckOutcome.NOTED, "2 seeds, 1, 4; not the first 2, 0 to 1: somebody chose them"),
-        ([{"seeds": 3}, {"seeds": 2}], CheckOutcome.NOTED, "2 seeds, 0 to 1; others of the run are left out: 1"),
+        ([{"seeds": [4, 1]}], CheckOutcome.NOTED, "2 seeds, 1, 4; not the first 2, 0 to 1: chosen by somebody"),
+        ([{"seeds": 3}, {"seeds": 2}], CheckOutcome.NOTED, "2 seeds, 0 to 1; left out: 1 other seed of the run"),
     ],
 )  # fmt: skip
 def test_seeds_that_somebody_may_have_chosen_are_told(toys, tmp_path, asked, outcome, told):
@@ -144,9 +146,7 @@ def test_seeds_that_somebody_may_have_chosen_are_told(toys, tmp_path, asked, out
 def test_fewer_seeds_than_the_matrix_names_are_told(toys, tmp_path):
     fpbench.run({**TOYS, "seeds": 5}, seeds=2, out=tmp_path / "run")
     checkup = inspect(make_submission(tmp_path / "run", tmp_path / "sent"))
-    assert words(checkup, "seeds") == (
-        "2 seeds, 0 to 1; its matrix names 3 others: they were not run"
-    )
+    assert words(checkup, "seeds") == ("2 seeds, 0 to 1; its matrix names 3 others, not run")
 
 
 def test_sha256sum_reads_the_manifest(made):
@@ -216,11 +216,11 @@ def test_who_signed(signed, made, ada, tmp_path):
     assert find_signer(signed, ada[1]) == "ada@example.org"
     _, public = make_key(tmp_path, "eve")
     (tmp_path / "others").write_text(f"ada@example.org {public}\n")
-    with pytest.raises(StoreError, match="is signed by nobody whom .*others names"):
+    with pytest.raises(StoreError, match="is not signed by anybody in .*others"):
         find_signer(signed, tmp_path / "others")
     with pytest.raises(StoreError, match="is not signed; its author can: fpbench sign"):
         find_signer(made, ada[1])
-    with pytest.raises(InputError, match="there is no such file of trusted signers"):
+    with pytest.raises(InputError, match="no such file of trusted signers"):
         find_signer(signed, tmp_path / "none")
 
 
@@ -282,7 +282,7 @@ def test_a_signature_for_something_else_is_none_of_a_submission(made, ada, tmp_p
     with pytest.raises(StoreError, match=r"is not a signature of manifest\.txt"):
         find_signer(folder, ada[1])
     (folder / "manifest.txt.sig").write_bytes(os.urandom(500))
-    with pytest.raises(StoreError, match="is signed by nobody"):
+    with pytest.raises(StoreError, match="is not signed by anybody"):
         find_signer(folder, ada[1])
 
 
@@ -299,7 +299,7 @@ def test_without_openssh_it_says_how_to_get_it(made, monkeypatch, tmp_path):
     monkeypatch.setattr(signing.shutil, "which", lambda program: None)
     with pytest.raises(InputError, match="ssh-keygen is not installed: apt-get install openssh"):
         signing.sign(folder, tmp_path / "key")
-    with pytest.raises(InputError, match="there is no such key; ssh-keygen -t ed25519 makes one"):
+    with pytest.raises(InputError, match="no such key; ssh-keygen -t ed25519 makes one"):
         signing.sign(folder, tmp_path / "other")
 
 
@@ -345,13 +345,13 @@ def test_traps_are_named_and_not_opened(name, kind, made, tmp_path):
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
-        (lambda f: (f / "a\nb").write_text(""), "cannot stand in a manifest"),
-        (lambda f: (f / "\u202egpj.exe").write_text(""), "cannot stand in a manifest"),
+        (lambda f: (f / "a\nb").write_text(""), "cannot be in a manifest"),
+        (lambda f: (f / "\u202egpj.exe").write_text(""), "cannot be in a manifest"),
         (lambda f: (f / "/".join("abcdefghij")).mkdir(parents=True), "8 folders deep"),
         (lambda f: [(f / f"f{i}").mkdir() for i in range(1001)], "more than 1,000 files"),
         (fill_with_holes, "holds more than 1 GiB"),
-        (lambda f: (f / "manifest.txt").write_text("../x\n"), "line 1 is no checksum and path"),
-        (lambda f: (f / "manifest.txt").write_bytes(b"\xff" * 99), "line 1 is no checksum"),
+        (lambda f: (f / "manifest.txt").write_text("../x\n"), "line 1 is not a checksum and path"),
+        (lambda f: (f / "manifest.txt").write_bytes(b"\xff" * 99), "line 1 is not a checksum"),
         (lambda f: os.truncate(f / "manifest.txt", 2**20 + 1), "it is larger than 1 MiB"),
         (lambda f: (f / "manifest.txt").unlink(), "No such file"),
     ],
@@ -368,7 +368,7 @@ def test_a_run_directory_elsewhere_is_refused(made, run, tmp_path):
     folder = copy(made, tmp_path / "sent")
     shutil.rmtree(folder / "run")
     (folder / "run").symlink_to(run.path)
-    with pytest.raises(StoreError, match="is a link; a submission holds its own files"):
+    with pytest.raises(StoreError, match="is a link; a submission must have its own files"):
         find_submission(folder)
 
 
@@ -386,10 +386,10 @@ def test_a_journal_is_obeyed_by_nobody(made, tmp_path):
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("numpy @ file:///etc/passwd", "is no NAME==VERSION"),
-        ("-r other.txt", "is no NAME==VERSION"),
-        ("numpy==1\nnumpy==2", "is no NAME==VERSION of another package"),
-        ("numpy==1.0", "contradicts what the run records: "),
+        ("numpy @ file:///etc/passwd", "is not NAME==VERSION"),
+        ("-r other.txt", "is not NAME==VERSION"),
+        ("numpy==1\nnumpy==2", "is not a NAME==VERSION of another package"),
+        ("numpy==1.0", "contradicts the run's record: "),
     ],
 )
 def test_a_lock_says_what_the_run_says(line, why, made, tmp_path):
@@ -420,7 +420,7 @@ def test_a_file_of_the_one_who_checks_is_not_read(made, tmp_path):
     os.mkfifo(tmp_path / "people.csv")  # who opens it waits for ever
     checkup = inspect(folder, QUICK)
     assert words(checkup, "data") == (
-        "dataset 'csv' reads a file that the matrix names: nobody else can recompute it"
+        "dataset 'csv' reads a file named by the matrix: nobody else can recompute it"
     )
     assert outcomes(checkup)["recomputation"] is CheckOutcome.SKIPPED
 
@@ -451,7 +451,7 @@ def test_third_parties_components_are_told_and_tested(toys, tmp_path, monkeypatc
     folder = make_submission(toys_run.path, tmp_path / "sent")
     checkup = inspect(folder, replace(QUICK, kit=False))
     assert outcomes(checkup)["components"] is CheckOutcome.NOTED
-    assert "adversary 'coin' is of fpbench-toys 1.0" in words(checkup, "components")
+    assert "adversary 'coin' is from fpbench-toys 1.0" in words(checkup, "components")
     assert "which --no-third-party refuses" in words(checkup, "components")
     assert checkup.verified
     assert words(inspect(folder), "kit").startswith("broken laws: learner parrot raises ")
@@ -490,8 +490,8 @@ def test_made_signed_and_checked_by_commands(run, ada, tmp_path):
     said = command("submit", "check", str(folder), "--sample", "1", "--signed", str(ada[1]))
     assert said.code == 0, said
     assert said.output.splitlines()[0] == f"{folder} passes"
-    assert "passed  signature: of ada@example.org" in said.output
-    assert "each step has a process of its own, and may take 600 s and 4 GiB" in said.output
+    assert "passed  signature: by ada@example.org" in said.output
+    assert "each step has its own process, limited to 600 s and 4 GiB" in said.output
     assert look(folder) == before
     verified = command("verify", str(folder), "--sample", "1", "--signed", str(ada[1]))
     assert verified.code == 0
@@ -573,7 +573,7 @@ def test_classes_by_import_path_and_components_within_components_are_told(run, t
     outcome, words = look_into(run, matrix=parse(learner=learners)).check_components()
     assert outcome is CheckOutcome.NOTED
     assert words.partition(": ")[2] == (
-        "learner 'parrot' is of fpbench-toys 1.0, 'evil.models:Best' is imported, "
+        "learner 'parrot' is from fpbench-toys 1.0, 'evil.models:Best' is imported, "
         "'sklearnish:SVC' is imported"
     )
     assert look_into(run, matrix=parse()).check_components() == (
@@ -625,7 +625,7 @@ def test_what_came_of_the_sample(again, outcome, words, run, monkeypatch):
 
 
 def test_a_missing_file_of_signers_is_no_fault_of_the_submission(made, tmp_path):
-    with pytest.raises(InputError, match="there is no such file of trusted signers"):
+    with pytest.raises(InputError, match="no such file of trusted signers"):
         inspect(made, replace(UNRUN, signers=tmp_path / "none"))
 
 
@@ -670,13 +670,13 @@ def test_paths_that_a_manifest_can_hold(tmp_path):
     assert [*compute_manifest(tmp_path)] == [*(f"{folder}/{name}" for name in names), "two words"]
     line = f"{'0' * 64}  {{}}\n"
     (tmp_path / "manifest.txt").write_text(line.format("a") * 2)
-    with pytest.raises(StoreError, match="line 2 is no checksum and path of another file"):
+    with pytest.raises(StoreError, match="line 2 is not a checksum and path of another file"):
         read_manifest(tmp_path)
     (tmp_path / "manifest.txt").write_text("".join(line.format(i) for i in range(1001)))
-    with pytest.raises(StoreError, match="line 1001 is no checksum and path of another file"):
+    with pytest.raises(StoreError, match="line 1001 is not a checksum and path of another file"):
         read_manifest(tmp_path)
     for name in ("a\\b", " a", "a "):
         (tmp_path / name).write_text("")
-        with pytest.raises(StoreError, match="cannot stand in a manifest"):
+        with pytest.raises(StoreError, match="cannot be in a manifest"):
             compute_manifest(tmp_path)
         (tmp_path / name).unlink()

@@ -103,7 +103,7 @@ def test_noise_too_small_by_a_fifth_is_found(mechanism, neighbours):
         check_mechanism(shrunk(mechanism), **options)
     assert str(found.value).startswith(
         f"mechanism {mechanism.name!r} claims epsilon 1 at delta "
-        f"{getattr(mechanism, 'delta', 0):g} for neighbours = {neighbours!r}, and has at least 1."
+        f"{getattr(mechanism, 'delta', 0):g} for neighbours = {neighbours!r}, but has at least 1."
     )
 
 

@@ -1,7 +1,7 @@
-"""Checks of a submission, which a stranger made: what is in it, what it needs, whether it is true.
+"""Checks of an untrusted submission: its content, its requirements, its results.
 
-Nothing of a submission is imported or run. Its matrix names components that are installed here; a
-sample of its cells is run again, each step in a process of its own with limits.
+No code of a submission is imported or run. Its matrix names components that are installed here; a
+sample of its cells is run again, each step in its own process with limits.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ from fpbench.testing.submissions.signing import find_signer
 from fpbench.testing.targets import list_entry_checks
 
 _FEW = 5
-"""Things that are named where more are counted."""
+"""Greatest number of names in a list; the rest is counted."""
 _IMPORT_PATH = re.compile(r"([A-Za-z_]\w*)(?:\.\w+)*:[A-Za-z_]\w*")
 _OWN_LIMITS = Limits(timeout=600.0, memory_limit=4 * 2**30)
 
 
 class CheckOutcome(StrEnum):
-    """What became of a check."""
+    """The outcome of a check."""
 
     PASSED = "passed"
     NOTED = "note"
-    """Passed, but there is something to know."""
+    """Passed, with a remark."""
     FAILED = "failed"
     SKIPPED = "skipped"
-    """Could not be made, or was not asked for."""
+    """Not possible, or not requested."""
 
 
 class Finding(NamedTuple):
-    """A check of a submission, and what came of it."""
+    """A check of a submission, and its outcome."""
 
     name: str
     outcome: CheckOutcome
@@ -66,30 +66,30 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """How a submission is checked."""
+    """Options for checking a submission."""
 
     signers: Path | None = None
-    """Whom to trust, an allowed-signers file of OpenSSH; None not to ask who signed."""
+    """An allowed-signers file of OpenSSH with trusted signers; None to skip the check."""
     sample: int = 10
     """Number of cells to run again; 0 for none."""
     seed: int | None = None
-    """Draws the sample; a new one each time if None."""
+    """Seed of the sample; None for a new sample each time."""
     jobs: int = 1
     kit: bool = True
-    """Whether components of third parties are tested against the laws of their kinds."""
+    """Whether to test third-party components against the laws of their kinds."""
     limits: Limits = _OWN_LIMITS
-    """What a step may take, however much more the matrix allows."""
+    """Limits of a step, even if the matrix allows more."""
     max_cells: int = MAX_CELLS
 
 
 @dataclass(frozen=True)
 class Checkup:
-    """What the checks of a submission came to."""
+    """The findings of the checks of a submission."""
 
     submission: Submission
     findings: tuple[Finding, ...]
     same: int = 0
-    """Number of cells that were run again and gave what the run says."""
+    """Number of cells that were run again with the same results."""
 
     @property
     def passes(self) -> bool:
@@ -98,24 +98,24 @@ class Checkup:
 
     @property
     def verified(self) -> bool:
-        """Whether no check failed, and cells that were run again gave what the run says."""
+        """Whether no check failed, and cells were run again with the same results."""
         return self.passes and self.same > 0
 
     @property
     def reason(self) -> str:
-        """The check that failed first, or else the last one, which runs cells again."""
+        """The first failed check, or else the last one, which runs cells again."""
         failed = (each for each in self.findings if each.outcome is CheckOutcome.FAILED)
         told = next(failed, self.findings[-1])
         return f"{told.name}: {told.words}"
 
 
 def check(submission: Submission, options: CheckOptions) -> Checkup:
-    """Check a submission, or a mere run directory, which has no manifest, signature and lock.
+    """Check a submission, or a run directory, which has no manifest, signature and lock.
 
-    `submission`: what was sent. It is only read.
+    `submission`: it is only read.
 
-    Raises InputError if the file of trusted signers is missing, or a program that reads signatures
-    is.
+    Raises InputError if the file of trusted signers, or a program that reads signatures, is
+    missing.
     """
     inspector = _Inspector(submission, options)
     sent: tuple[tuple[str, Callable[[], tuple[CheckOutcome, str]]], ...] = (
@@ -140,7 +140,7 @@ def check(submission: Submission, options: CheckOptions) -> Checkup:
             continue
         if name == "kit" and not options.kit:
             continue
-        # What does not hold together is not run, and what cannot be read has nothing to check.
+        # An inconsistent run is not run again, and an unreadable one cannot be checked.
         failed = next((each.name for each in findings if each.outcome is CheckOutcome.FAILED), None)
         if failed and (name == "recomputation" or inspector.unreadable):
             findings.append(Finding(name, CheckOutcome.SKIPPED, f"because of {failed}"))
@@ -148,7 +148,7 @@ def check(submission: Submission, options: CheckOptions) -> Checkup:
         try:
             findings.append(Finding(name, *make()))
         except FpbenchError as error:
-            # Then the fault is that of the file of signers, or of this machine.
+            # Then the file of signers, or this machine, is at fault.
             if name == "signature" and not isinstance(error, StoreError):
                 raise
             findings.append(Finding(name, CheckOutcome.FAILED, submission.hide_place(str(error))))
@@ -156,14 +156,14 @@ def check(submission: Submission, options: CheckOptions) -> Checkup:
 
 
 class _Inspector:
-    """The checks; each gives an outcome in words, or raises what is wrong."""
+    """The checks; each gives an outcome with words, or raises an error."""
 
     def __init__(self, submission: Submission, options: CheckOptions) -> None:
         self._submission, self._options = submission, options
         self.unreadable = False
-        """Whether the run cannot be read, or lies among files of which none should be."""
+        """Whether the run is unreadable, or beside files that should not exist."""
         self.same = 0
-        """Number of cells that were run again and are the same."""
+        """Number of cells that were run again with the same results."""
 
     @cached_property
     def _results(self) -> Results:
@@ -186,7 +186,7 @@ class _Inspector:
 
     @cached_property
     def _manifest(self) -> tuple[bytes, dict[str, str]]:
-        """Read once: what is signed is what files are compared with."""
+        """The manifest, read once: signature and files are checked against the same bytes."""
         return read_manifest(self._submission.folder)
 
     def check_manifest(self) -> tuple[CheckOutcome, str]:
@@ -196,19 +196,19 @@ class _Inspector:
         self.unreadable = False
         if changes:
             return CheckOutcome.FAILED, f"files differ from {MANIFEST}: {changes}"
-        return CheckOutcome.PASSED, f"{len(checksums)} files are as {MANIFEST} says"
+        return CheckOutcome.PASSED, f"{len(checksums)} files match {MANIFEST}"
 
     def check_signature(self) -> tuple[CheckOutcome, str]:
         if self._options.signers is not None:
             content, _ = self._manifest
             signer = find_signer(self._submission.folder, content, self._options.signers)
-            return CheckOutcome.PASSED, f"of {signer}"
+            return CheckOutcome.PASSED, f"by {signer}"
         if (self._submission.folder / SIGNATURE).exists():
-            return CheckOutcome.NOTED, "there is one; --signed FILE says whose"
-        return CheckOutcome.NOTED, "there is none"
+            return CheckOutcome.NOTED, "present; --signed FILE checks whose it is"
+        return CheckOutcome.NOTED, "missing"
 
     def refuse_unsigned(self) -> tuple[CheckOutcome, str]:
-        """Of a mere run directory, where a signature is required."""
+        """The finding for a run directory if a signature is required."""
         return (
             CheckOutcome.FAILED,
             "a run directory has none; fpbench submit new makes a submission",
@@ -217,7 +217,7 @@ class _Inspector:
     def check_run(self) -> tuple[CheckOutcome, str]:
         self.unreadable = True
         statuses = list(self._results.statuses)
-        _ = self._matrix  # which is that of the run, or this raises
+        _ = self._matrix  # raises unless it is the matrix of the run
         self.unreadable = False
         done, failed = statuses.count(Status.DONE), statuses.count(Status.FAILED)
         words = f"{done:,} of {len(statuses):,} cells are done"
@@ -228,21 +228,21 @@ class _Inspector:
         return (CheckOutcome.PASSED if done == len(statuses) else CheckOutcome.NOTED), words
 
     def check_seeds(self) -> tuple[CheckOutcome, str]:
-        """Who chooses seeds by their results can have any; the first ones nobody chooses."""
+        """Seeds other than the first ones may have been chosen by their results."""
         seeds = np.unique(self._results.seeds).tolist()
         if not seeds:
-            return CheckOutcome.SKIPPED, "there is none"
+            return CheckOutcome.SKIPPED, "no seed"
         first = [*range(len(seeds))]
         with Store(self._submission.run) as store:
             unshown = {*store.unshown_seeds} - {*seeds}
         named = {*self._matrix.seeds} - {*seeds} - unshown
         doubts = []
         if seeds != first:
-            doubts.append(f"not the first {len(seeds)}, 0 to {first[-1]}: somebody chose them")
+            doubts.append(f"not the first {len(seeds)}, 0 to {first[-1]}: chosen by somebody")
         if named:
-            doubts.append(f"its matrix names {count_noun(len(named), 'other')}: they were not run")
+            doubts.append(f"its matrix names {count_noun(len(named), 'other')}, not run")
         if unshown:
-            doubts.append(f"others of the run are left out: {len(unshown)}")
+            doubts.append(f"left out: {count_noun(len(unshown), 'other seed')} of the run")
         told = f"{seeds[0]} to {seeds[-1]}" if seeds == first else _name_few([*map(str, seeds)])
         words = "; ".join([f"{count_noun(len(seeds), 'seed')}, {told}", *doubts])
         return (CheckOutcome.NOTED if doubts else CheckOutcome.PASSED), words
@@ -252,21 +252,21 @@ class _Inspector:
         if differences := list_differences(locked, recorded):
             return (
                 CheckOutcome.FAILED,
-                f"contradicts what the run records: {_name_few(differences)}",
+                f"contradicts the run's record: {_name_few(differences)}",
             )
-        return CheckOutcome.PASSED, f"{len(locked)} versions, as the run records them"
+        return CheckOutcome.PASSED, f"{len(locked)} versions, as recorded by the run"
 
     def check_limits(self) -> tuple[CheckOutcome, str]:
         limits, user = self._matrix.limits.tighten(self._options.limits), find_isolated_user()
         words = f"{count_noun(len(self._results), 'cell')} of at most {self._options.max_cells:,}"
         if limits:
-            words += f"; each step has a process of its own, and may take {limits}"
+            words += f"; each step has its own process, limited to {limits}"
         if user is None:
             return CheckOutcome.NOTED, f"{words}; adversaries have your rights: {USER} is not set"
         return CheckOutcome.PASSED, f"{words}; adversaries run as user {user.pw_name}"
 
     def check_data(self) -> tuple[CheckOutcome, str]:
-        """Its matrix could name any file of this user, and what is measured of it is published."""
+        """Its matrix could name any file of this user, and publish measures of it."""
         own = []
         for choice in self._matrix.axes["dataset"]:
             where = f"dataset {choice.label!r}"
@@ -275,7 +275,7 @@ class _Inspector:
             )
             assert isinstance(component, Dataset)
             if any(not (file.url or file.sha256) for file in component.files):
-                own.append(f"{where} reads a file that the matrix names")
+                own.append(f"{where} reads a file named by the matrix")
         if own:
             return CheckOutcome.FAILED, f"{_name_few(own)}: nobody else can recompute it"
         count = len(self._matrix.axes["dataset"])
@@ -284,7 +284,7 @@ class _Inspector:
     def check_components(self) -> tuple[CheckOutcome, str]:
         used = [*self._find_entries()]
         foreign = [
-            f"{entry.kind} {entry.name!r} is of {entry.source}" for entry in self._third_party
+            f"{entry.kind} {entry.name!r} is from {entry.source}" for entry in self._third_party
         ]
         foreign += [f"{path!r} is imported" for path in _list_import_paths(self._matrix)]
         if foreign:
@@ -350,13 +350,13 @@ class _Inspector:
 
     @property
     def _third_party(self) -> list[Entry]:
-        with suppress(FpbenchError):  # which the check of components tells
+        with suppress(FpbenchError):  # the check of components reports it
             return [e for e in self._find_entries() if e.source.distribution != DISTRIBUTION]
         return []
 
 
 def _walk(value: Any) -> Iterator[Any]:
-    """A value and all that it holds."""
+    """A value and all nested values."""
     yield value
     inner = value.values() if isinstance(value, dict) else value
     if isinstance(inner, str) or not hasattr(inner, "__iter__"):
@@ -366,7 +366,7 @@ def _walk(value: Any) -> Iterator[Any]:
 
 
 def _list_import_paths(matrix: Matrix) -> list[str]:
-    """Classes by import path, but for scikit-learn's."""
+    """Classes by import path, except scikit-learn's."""
     texts = (
         value
         for choices in matrix.axes.values()
@@ -379,7 +379,7 @@ def _list_import_paths(matrix: Matrix) -> list[str]:
 
 
 def _describe_wrong(cell: str, problem: str | None, measures: list[str]) -> str:
-    """What is wrong with a cell; not the values measured here, which a page would publish."""
+    """The fault of a cell, without values measured here, which a page would publish."""
     if problem is not None:
         return f"{cell} could not be run again ({problem})"
     return f"{cell} differs in {_name_few(measures)}"

@@ -21,20 +21,20 @@ RUN = "run"
 
 @dataclass(frozen=True)
 class Submission:
-    """A run, alone or in the folder in which it was sent."""
+    """A run, alone or in the folder of a submission."""
 
     folder: Path
-    """The folder; the run directory itself if it is no submission."""
+    """The folder; the run directory itself if it is not a submission."""
     run: Path
     """The run directory."""
 
     @property
     def is_submission(self) -> bool:
-        """Whether it is the folder of a submission, and no mere run directory."""
+        """Whether it is the folder of a submission, not only a run directory."""
         return self.folder != self.run
 
     def hide_place(self, text: str) -> str:
-        """A message without the path that leads to the folder, which is nobody's business."""
+        """A message without the path to the folder, which is private."""
         return text.replace(str(self.folder), self.folder.name or ".")
 
 
@@ -47,20 +47,20 @@ def find_submission(path: Path) -> Submission:
         return Submission(path, path)
     if not (path / RUN / STORE).exists():
         raise StoreError(
-            f"{path}: neither a run directory ({STORE} is not there) nor a submission "
-            f"({RUN}/{STORE} is not there)"
+            f"{path}: neither a run directory ({STORE} is missing) nor a submission "
+            f"({RUN}/{STORE} is missing)"
         )
     if (path / RUN).is_symlink():
-        raise StoreError(f"{path / RUN}: is a link; a submission holds its own files")
+        raise StoreError(f"{path / RUN}: is a link; a submission must have its own files")
     return Submission(path, path / RUN)
 
 
 def require_submission(path: Path) -> Submission:
-    """The submission in a folder; StoreError, with the command that makes one, if it is none."""
+    """The submission in a folder; StoreError, with the command that makes one, if it is not one."""
     submission = find_submission(path)
     if not submission.is_submission:
         raise StoreError(
-            f"{path}: is a run directory, no submission; fpbench submit new {path} makes one"
+            f"{path}: is a run directory, not a submission; fpbench submit new {path} makes one"
         )
     return submission
 
@@ -70,8 +70,8 @@ def make_submission(run: Path, target: Path) -> Path:
 
     `target`: the new folder, missing or empty.
 
-    Raises StoreError if there is no run, no cell of it is done, it has no matrix file, or the
-    target cannot be written.
+    Raises StoreError if there is no run, it has no finished cell or no matrix file, or the target
+    cannot be written.
     """
     with Store(run) as store:
         if not store.done():
@@ -88,7 +88,7 @@ def make_submission(run: Path, target: Path) -> Path:
         raise StoreError(f"{target}: cannot be written: {error.strerror or error}") from error
     try:
         copy(run, part / RUN)
-        (part / RUN / LOCK_FILE).unlink()  # which names this machine
+        (part / RUN / LOCK_FILE).unlink()  # it names this machine
         write_file(part / LOCK, write_lock(versions))
         write_file(part / MANIFEST, write_manifest(compute_manifest(part)))
         part.chmod(0o755)

@@ -1,4 +1,4 @@
-"""The lock of a submission: the versions that made its run, in the format of pip's requirements."""
+"""The lock of a submission: versions used by its run, in the format of pip's requirements."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from fpbench.testing.submissions.manifest import read_text_file
 
 LOCK = "lock.txt"
 PYTHON = "python"
-"""Name of Python itself, whose line pip reads as a comment."""
+"""Name of Python itself; its line is a comment for pip."""
 _PIN = re.compile(r"(?:# (?=python==))?([A-Za-z0-9][A-Za-z0-9._-]{0,99})==([A-Za-z0-9.!+_-]{1,99})")
 
 
 def list_versions(environment: Mapping[str, Any]) -> dict[str, str]:
-    """The versions of Python and of packages that an environment of a run records."""
+    """The versions of Python and of packages in the recorded environment of a run."""
     versions = {PYTHON: environment.get("python")}
     for group in ("packages", "solvers"):
         recorded = environment.get(group)
@@ -41,12 +41,12 @@ def read_lock(folder: Path) -> dict[str, str]:
         if match and match[1] not in versions:
             versions[match[1]] = match[2]
         elif match or (line.strip() and not line.startswith("#")):
-            raise StoreError(f"{file}: line {number} is no NAME==VERSION of another package")
+            raise StoreError(f"{file}: line {number} is not a NAME==VERSION of another package")
     return versions
 
 
 def list_differences(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """What two sets of versions differ in, as `numpy 2.0.0, not 2.1.0`."""
+    """Differences of two sets of versions, as `numpy 2.0.0, not 2.1.0`."""
     return [
         f"{name} {one.get(name, 'missing')}, not {other.get(name, 'there')}"
         for name in sorted({*one, *other})

@@ -1,6 +1,6 @@
 """The manifest of a submission: every file with its checksum, in the format of `sha256sum`.
 
-It is what is signed. A file that was changed, added or removed since then is named.
+The manifest is signed. Files changed, added or removed since then are reported.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class FolderChanges:
 
 
 def compute_manifest(folder: Path) -> dict[str, str]:
-    """The checksum of every file of a folder by its path, but of manifest and signature.
+    """The checksum of every file of a folder by path, except manifest and signature.
 
-    Raises StoreError if it holds anything but regular files and folders of its own, more than 1,000
-    files, more than 1 GiB, or a name that no list of names can hold.
+    Raises StoreError if it has anything but its own regular files and folders, more than 1,000
+    files, more than 1 GiB, or a name that a manifest cannot contain.
     """
     return {name: _compute_checksum(folder / name) for name in sorted(_list_files(folder))}
 
@@ -70,7 +70,7 @@ def read_manifest(folder: Path) -> tuple[bytes, dict[str, str]]:
     for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
         match = _LINE.fullmatch(line)
         if match is None or match[2] in checksums or len(checksums) == _MOST_FILES:
-            raise StoreError(f"{file}: line {number} is no checksum and path of another file")
+            raise StoreError(f"{file}: line {number} is not a checksum and path of another file")
         checksums[match[2]] = match[1]
     return content, checksums
 
@@ -104,7 +104,7 @@ def _list_files(folder: Path) -> Iterator[str]:
         for entry in _scan(folder / prefix):
             name = f"{prefix}{entry.name}"
             if not _is_writable(entry.name):
-                raise StoreError(f"{folder}: the name {name!r} cannot stand in a manifest")
+                raise StoreError(f"{folder}: the name {name!r} cannot be in a manifest")
             if entry.is_dir(follow_symlinks=False):
                 if depth == _DEEPEST:
                     raise StoreError(f"{folder / name}: is more than {_DEEPEST} folders deep")
@@ -120,20 +120,20 @@ def _list_files(folder: Path) -> Iterator[str]:
 
 
 def _is_writable(name: str) -> bool:
-    """Whether a line of a manifest can hold the name."""
+    """Whether a line of a manifest can contain the name."""
     return name.isprintable() and "\\" not in name and name == name.strip()
 
 
 def _scan(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            return list(islice(entries, _MOST_FILES + 1))  # more are refused
+            return list(islice(entries, _MOST_FILES + 1))  # the caller refuses more
     except OSError as error:
         raise StoreError(f"{folder}: cannot be read: {error.strerror or error}") from error
 
 
 def _measure(file: Path) -> int:
-    """The size of a regular file in bytes; of a sparse one, what reading it takes."""
+    """The size of a regular file in bytes; for a sparse one, the size when read."""
     try:
         return check_file(file, most=_MOST_BYTES).st_size
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Signatures of submissions: OpenSSH signs a manifest, and says whose signature it is."""
+"""Signatures of submissions: OpenSSH signs a manifest, and identifies the signer."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from fpbench.testing.submissions.manifest import (
 )
 
 NAMESPACE = "fpbench"
-"""What signatures are for: one made for mail or for git is none of a submission."""
+"""Namespace of signatures: one made for mail or git is invalid for a submission."""
 _MAGIC = b"SSHSIG"
-"""What a signature of OpenSSH begins with."""
+"""First bytes of an OpenSSH signature."""
 _SECONDS = 120.0
-"""How long somebody may take to type the passphrase of a key."""
+"""Seconds for typing the passphrase of a key."""
 
 
 def sign(folder: Path, key: Path) -> Path:
@@ -31,11 +31,11 @@ def sign(folder: Path, key: Path) -> Path:
 
     `key`: file of the private key; or of a public key whose private key an agent holds.
 
-    Raises InputError if there is no `ssh-keygen`, or it cannot use the key; StoreError if the
-    submission cannot be read or written to.
+    Raises InputError if `ssh-keygen` is missing, or cannot use the key; StoreError if the
+    submission cannot be read or written.
     """
     if not key.is_file():
-        raise InputError(f"{key}: there is no such key; ssh-keygen -t ed25519 makes one")
+        raise InputError(f"{key}: no such key; ssh-keygen -t ed25519 makes one")
     manifest = write_manifest(compute_manifest(folder)).encode()
     done = _run_ssh_keygen(["sign", "-q", "-f", str(key), "-n", NAMESPACE], manifest)
     if done.returncode:
@@ -49,33 +49,33 @@ def sign(folder: Path, key: Path) -> Path:
 
 
 def find_signer(folder: Path, manifest: bytes, signers: Path) -> str:
-    """Who has signed the manifest of a submission, by the name in a file of trusted signers.
+    """The signer of a submission's manifest, by the name in a file of trusted signers.
 
-    It says nothing of the files: `find_changes` compares them with the manifest.
+    It does not check the files: `find_changes` compares them with the manifest.
 
-    `signers`: whom to trust: an allowed-signers file of OpenSSH, `NAME ssh-ed25519 KEY` in each
-    line. A person may have several keys, in a line each.
+    `signers`: an allowed-signers file of OpenSSH, `NAME ssh-ed25519 KEY` in each line. A person may
+    have several keys, one per line.
 
-    Returns: the name; of a key under several names, all of them.
+    Returns: the name; for a key with several names, all of them.
 
-    Raises InputError if there is no such file, or no `ssh-keygen`; StoreError if there is no
-    signature, it is not one of the manifest, or nobody in the file made it.
+    Raises InputError if the file or `ssh-keygen` is missing; StoreError if there is no signature,
+    it is not of this manifest, or nobody in the file made it.
     """
     if not signers.is_file():
         raise InputError(
-            f"{signers}: there is no such file of trusted signers (NAME ssh-ed25519 KEY a line)"
+            f"{signers}: no such file of trusted signers (NAME ssh-ed25519 KEY per line)"
         )
     if not (folder / SIGNATURE).exists():
         raise StoreError(f"{folder}: is not signed; its author can: fpbench sign {folder}")
     with tempfile.TemporaryDirectory(prefix="fpbench-") as private:
-        # ssh-keygen opens files by name: it gets copies of what was read with care, and once.
+        # ssh-keygen opens files by name: it gets copies of the bytes that were safely read once.
         signature, trusted = Path(private) / SIGNATURE, Path(private) / "signers"
         write_file(signature, signed := read_text_file(folder / SIGNATURE))
         write_file(trusted, named := read_text_file(signers, named=True))
         common = ["-f", str(trusted), "-s", str(signature)]
         known = _run_ssh_keygen(["find-principals", *common])
         if known.returncode:
-            raise StoreError(f"{folder}: is signed by nobody whom {signers} names")
+            raise StoreError(f"{folder}: is not signed by anybody in {signers}")
         lines = known.stdout.decode(errors="replace").splitlines()
         lines += _find_names(named.decode(errors="replace"), signed)
         names = dict.fromkeys(name for line in lines for name in line.split(","))
@@ -91,9 +91,9 @@ def find_signer(folder: Path, manifest: bytes, signers: Path) -> str:
 
 
 def _find_names(signers: str, signature: bytes) -> list[str]:
-    """The names beside the key of a signature; ssh-keygen tells those of the first line only."""
+    """The names of the key of a signature; ssh-keygen reports the first line only."""
     blob = b64decode(b"".join(signature.split(b"\n")[1:-2]) + b"==")
-    start = len(_MAGIC)  # then a version, and the key with its length, each of four bytes
+    start = len(_MAGIC)  # then version, and length of the key, four bytes each
     length = int.from_bytes(blob[start + 4 : start + 8], "big")
     key = b64encode(blob[start + 8 : start + 8 + length]).decode()
     lines = [line for line in signers.splitlines() if key in line.split()]
@@ -105,7 +105,7 @@ def _run_ssh_keygen(arguments: list[str], given: bytes = b"") -> subprocess.Comp
     if program is None:
         raise InputError(
             "ssh-keygen is not installed: apt-get install openssh-client (Debian, Ubuntu), "
-            "dnf install openssh (Fedora); macOS and Windows bring it"
+            "dnf install openssh (Fedora); macOS and Windows include it"
         )
     try:
         return subprocess.run(
@@ -117,6 +117,6 @@ def _run_ssh_keygen(arguments: list[str], given: bytes = b"") -> subprocess.Comp
 
 
 def _read_reason(done: subprocess.CompletedProcess[bytes]) -> str:
-    """What ssh-keygen said last."""
+    """The last message of ssh-keygen."""
     lines = (done.stderr + done.stdout).decode(errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "it does not say why")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "no reason given")

@@ -1,1 +1,1 @@
-"""What `fpbench new` writes, for each kind: modules that work as they stand."""
+"""Templates of `fpbench new` for each kind: modules that work unchanged."""

@@ -1,7 +1,7 @@
 """An auditor: it measures a trained model."""
 
-# `fpbench check .` tries it with three groups and twice with one seed, and sees whether it changes
-# what it is given. Where it has no answer, it raises `fpbench.InputError`. What is tried:
+# `fpbench check .` runs it with three groups, and twice with one seed, and checks that it does not
+# modify its input. If it has no answer, it raises `fpbench.InputError`. The difficult inputs:
 # - there is no model to ask, or nobody who answers about groups, if it needs one
 # - three groups, of which one may have nobody of a label
 
@@ -12,14 +12,14 @@ from fpbench import Auditor, Measure, MeasureValues, Subject, hookimpl
 
 
 class Example(Auditor):
-    """How much more often the model is right about one group than about another."""
+    """The gap between the groups' accuracies."""
 
     name = "example-name"
     summary = "the gap between the groups' accuracies"
     sees = frozenset({"labels", "sensitive", "predictions"})
-    measures = (Measure("accuracy_gap", better="less", meaning="greatest less least accuracy"),)
+    measures = (Measure("accuracy_gap", better="less", meaning="greatest minus least accuracy"),)
 
-    least: int = Field(1, ge=1, description="people that a group must have to count")
+    least: int = Field(1, ge=1, description="least number of people in a group that counts")
 
     def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues:
         """Measure the test people; names of measures are snake_case."""
@@ -32,5 +32,5 @@ class Example(Auditor):
 
 @hookimpl
 def fpbench_auditors() -> list[type[Auditor]]:
-    """Register it."""
+    """Register the component."""
     return [Example]

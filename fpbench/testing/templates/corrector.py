@@ -1,7 +1,7 @@
-"""A corrector: it changes a guess so that it satisfies what is known."""
+"""A corrector: it changes a guess so that it satisfies all constraints."""
 
-# `fpbench check .` tries it with three groups and twice with one seed, and sees whether it changes
-# what it is given. Where it has no answer, it raises `fpbench.InputError`. What is tried:
+# `fpbench check .` runs it with three groups, and twice with one seed, and checks that it does not
+# modify its input. If it has no answer, it raises `fpbench.InputError`. The difficult inputs:
 # - a constraint that nobody can express (`self.check` refuses it)
 # - small problems, whose answers are compared with brute force
 
@@ -15,9 +15,10 @@ from fpbench.claims import RateConstraint
 
 
 class Example(Corrector):
-    """Changes one guess after the other, each time the one that brings the claim nearest.
+    """Changes guesses one by one, always the one that reduces the violation most.
 
-    It may get stuck, and what it finds need not be the cheapest: it says `feasible`, not `optimal`.
+    It may get stuck, and its answer may not be the cheapest: its status is `feasible`, not
+    `optimal`.
     """
 
     name = "example-name"
@@ -41,7 +42,7 @@ class Example(Corrector):
 
 
 def _count_missing(problem: Problem, values: np.ndarray) -> float:
-    """How far the values are from all that is claimed; every group needs a member."""
+    """The total violation of the constraints; every group needs a member."""
     far = 0.0
     for claim in problem.constraints:
         assert isinstance(claim, RateConstraint)
@@ -57,7 +58,7 @@ def _count_missing(problem: Problem, values: np.ndarray) -> float:
 def _list_changes(
     problem: Problem, values: np.ndarray, weights: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Values with one more change, the cheapest of every sort."""
+    """Values with one more change, the cheapest of each type."""
     labels = np.zeros(len(values)) if problem.labels is None else problem.labels
     for predicted, label, old in product((0, 1), (0, 1), range(problem.groups)):
         people = (problem.predictions == predicted) & (labels == label) & (values == old)
@@ -71,5 +72,5 @@ def _list_changes(
 
 @hookimpl
 def fpbench_correctors() -> list[type[Corrector]]:
-    """Register it."""
+    """Register the component."""
     return [Example]

@@ -1,7 +1,7 @@
 """A data set: people with features, a label and a sensitive attribute."""
 
-# `fpbench check .` tries it with three groups and twice with one seed, and sees whether it changes
-# what it is given. Where it has no answer, it raises `fpbench.InputError`. What is tried:
+# `fpbench check .` runs it with three groups, and twice with one seed, and checks that it does not
+# modify its input. If it has no answer, it raises `fpbench.InputError`. The difficult inputs:
 # - its files are missing
 # - its files are empty, cut off, or hold rubbish
 # - parameters out of their range (which the `Field` refuses)
@@ -13,13 +13,13 @@ from fpbench import DataHome, Dataset, Table, hookimpl, table
 
 
 class Example(Dataset):
-    """Made-up people: put the reading of your file here, see `DataHome.find`."""
+    """Synthetic people: replace this by reading your file, see `DataHome.find`."""
 
     name = "example-name"
-    summary = "made-up people with two features"
+    summary = "synthetic people with two features"
 
     rows: int = Field(500, ge=20, description="number of people")
-    seed: int = Field(0, ge=0, description="of the people: a data set is the same for every run")
+    seed: int = Field(0, ge=0, description="seed of the people, the same for every run")
 
     def load(self, home: DataHome) -> Table:
         """Make the table."""
@@ -36,5 +36,5 @@ class Example(Dataset):
 
 @hookimpl
 def fpbench_datasets() -> list[type[Dataset]]:
-    """Register it."""
+    """Register the component."""
     return [Example]

@@ -1,7 +1,7 @@
 """A disclosure: a public claim about the fairness of the target."""
 
-# `fpbench check .` tries it with three groups and twice with one seed, and sees whether it changes
-# what it is given. Where it has no answer, it raises `fpbench.InputError`. What is tried:
+# `fpbench check .` runs it with three groups, and twice with one seed, and checks that it does not
+# modify its input. If it has no answer, it raises `fpbench.InputError`. The difficult inputs:
 # - the learner asks for no fairness (`context.asked` is None)
 # - three groups, of which one may have nobody of a label
 
@@ -20,7 +20,7 @@ class Example(Disclosure):
     name = "example-name"
     summary = "a true claim, rounded up to few digits"
 
-    metric: Metric = Field("statistical-parity", description="what is measured")
+    metric: Metric = Field("statistical-parity", description="published metric")
     digits: int = Field(1, ge=1, le=6, description="digits of the claim")
 
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
@@ -30,12 +30,12 @@ class Example(Disclosure):
             people.sensitive, people.predictions, people.labels, len(people.groups)
         )
         rounded = math.ceil(true * 10**self.digits) / 10**self.digits
-        # The most that it can tell: the logarithm of how many tolerances are possible.
+        # Upper bound on its information: the logarithm of the number of possible tolerances.
         nats = math.log(10**self.digits + 1)
         return Claim(RateConstraint(self.metric, rounded), self.name, nats=nats)
 
 
 @hookimpl
 def fpbench_disclosures() -> list[type[Disclosure]]:
-    """Register it."""
+    """Register the component."""
     return [Example]

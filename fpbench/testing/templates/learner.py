@@ -1,7 +1,7 @@
 """A learner: it trains the model that is attacked or audited."""
 
-# `fpbench check .` tries it with three groups and twice with one seed, and sees whether it changes
-# what it is given. Where it has no answer, it raises `fpbench.InputError`. What is tried:
+# `fpbench check .` runs it with three groups, and twice with one seed, and checks that it does not
+# modify its input. If it has no answer, it raises `fpbench.InputError`. The difficult inputs:
 # - everybody has label 0
 # - nothing of what it needs is there (`needs` is what it gets, and no more)
 
@@ -16,7 +16,7 @@ from fpbench.models import encode, random_state
 
 
 class Model:
-    """A fitted classifier of scikit-learn, as fpbench asks it."""
+    """A fitted scikit-learn classifier with the methods that fpbench calls."""
 
     def __init__(self, fitted: Any) -> None:
         self.fitted = fitted
@@ -44,7 +44,7 @@ class Example(Learner):
     needs = frozenset({"features", "labels"})
     gives_scores = True
 
-    depth: int = Field(4, ge=1, le=64, description="of every tree")
+    depth: int = Field(4, ge=1, le=64, description="depth of every tree")
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train on the sample; randomness comes from `rng` only."""
@@ -58,5 +58,5 @@ class Example(Learner):
 
 @hookimpl
 def fpbench_learners() -> list[type[Learner]]:
-    """Register it."""
+    """Register the component."""
     return [Example]

@@ -1,9 +1,9 @@
 """A mechanism: it adds noise to counts so that their release is differentially private."""
 
-# `fpbench check .` tries it with three groups and twice with one seed, and sees whether it changes
-# what it is given. Where it has no answer, it raises `fpbench.InputError`. What is tried:
+# `fpbench check .` runs it with three groups, and twice with one seed, and checks that it does not
+# modify its input. If it has no answer, it raises `fpbench.InputError`. The difficult inputs:
 # - an epsilon that is 0, negative, infinite or NaN (`check_epsilon` refuses it)
-# - neighbouring counts, many times: what it promises must survive the attack
+# - neighbouring counts, many times: its guarantee must withstand the attack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +12,9 @@ from fpbench import Mechanism, Sensitivity, check_epsilon, hookimpl
 
 
 class Example(Mechanism):
-    """Adds noise of the Laplace distribution, with scale l1 / epsilon.
+    """Adds Laplace noise with scale l1 / epsilon.
 
-    `continuous` says that answers are real numbers, which is for benchmarks only.
+    `continuous` means that answers are real numbers: for benchmarks only.
     """
 
     name = "example-name"
@@ -40,5 +40,5 @@ class Example(Mechanism):
 
 @hookimpl
 def fpbench_mechanisms() -> list[type[Mechanism]]:
-    """Register it."""
+    """Register the component."""
     return [Example]

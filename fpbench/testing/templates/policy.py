@@ -1,7 +1,7 @@
 """A policy: it makes noisy histograms valid again."""
 
-# `fpbench check .` tries it with three groups and twice with one seed, and sees whether it changes
-# what it is given. Where it has no answer, it raises `fpbench.InputError`. What is tried:
+# `fpbench check .` runs it with three groups, and twice with one seed, and checks that it does not
+# modify its input. If it has no answer, it raises `fpbench.InputError`. The difficult inputs:
 # - a count that is NaN
 # - an infinite count
 # - a total below 0 (`check_answers` refuses all three)
@@ -14,10 +14,10 @@ from fpbench.privacy import check_answers
 
 
 class Example(Policy):
-    """Takes negative counts for 0, and scales what is left to the total."""
+    """Sets negative counts to 0, and scales the others to the total."""
 
     name = "example-name"
-    summary = "cuts off below 0 and scales to the total"
+    summary = "clips at 0 and scales to the total"
 
     def repair(
         self, answers: NDArray[np.float64], total: ArrayLike, upper: ArrayLike | None = None
@@ -34,5 +34,5 @@ class Example(Policy):
 
 @hookimpl
 def fpbench_policies() -> list[type[Policy]]:
-    """Register it."""
+    """Register the component."""
     return [Example]
