@@ -2,8 +2,8 @@
 
 `docs/commands.md` is made from the command line, `docs/components.md` from the models of the
 built-in components, `docs/matrix-reference.md` from those of the matrix, `docs/measures.md` from
-what measures say of themselves. `tests/docs/test_docs.py` fails
-when a page is not what this script makes.
+the declarations of measures. `tests/docs/test_docs.py` fails if a page differs from this script's
+output.
 """
 
 import inspect
@@ -194,11 +194,11 @@ def _component(cls: Any) -> Iterator[str]:
 def measures_page() -> str:
     """The glossary of measures."""
     lines = [MADE, "", "# Reference: measures", ""]
-    lines += ["What stands in rows, and above the columns of leaderboards and reports.",
-              "Where a measure is typed (`--by`, `--columns`, `--sort`, `--where`, `rank_by`), its",
-              "name and its heading do; case and spaces do not matter.", ""]  # fmt: skip
+    lines += ["The measures of rows, and of columns of leaderboards and reports.",
+              "`--by`, `--columns`, `--sort`, `--where` and `rank_by` accept a measure's",
+              "name or heading; case and spaces do not matter.", ""]  # fmt: skip
     lines += ["## Measures of fpbench", "", *_measures(OWN), "## Measures of components", ""]
-    lines += ["Components add measures under names of their own; "
+    lines += ["Components add measures under their own names; "
               "[writing plugins](writing-plugins.md#notes-and-measures) says how. `*` stands for "
               "any letters, such as the name of a group.", ""]  # fmt: skip
     catalog = discover()
