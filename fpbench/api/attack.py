@@ -586,7 +586,7 @@ def _predict(model: Any, X: Any, classes: tuple[Any, Any]) -> Codes:
         other = show_value(answer.astype(object)[~known][0])
         raise InputError(
             f"{name}: {other} is among them, but labels are {list_values(classes)}"
-            + (suggest_binary(answer) if are_fractions(answer) else "; both must be alike")
+            + (suggest_binary(answer) if are_fractions(answer) else "; both need the same values")
         )
     return check_binary(name, answer, classes[1])
 

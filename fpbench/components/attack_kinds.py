@@ -56,7 +56,7 @@ class Component(BaseModel, ABC):
 
     @classmethod
     def unavailable(cls) -> str | None:
-        """Why it cannot run here, with the command that mends it; None if it can."""
+        """Why it cannot run here, with the command that helps; None if it can."""
         return None
 
     @classmethod

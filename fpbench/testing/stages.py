@@ -49,7 +49,7 @@ from fpbench.testing.watching import Watched, watch
 
 _RUBBISH = {
     "empty": b"",
-    "no text": b"\x00\xff\xfe rubbish\n,,,\n" * 5,
+    "not text": b"\x00\xff\xfe rubbish\n,,,\n" * 5,
     "of other columns": b"a,b,c\n1,2,3\n",
 }
 """Contents of invalid files."""
@@ -232,7 +232,7 @@ class _LearnerStage(Stage):
             "everybody has label 0",
             lambda: fit(_make_one_label(split.train).only(component.needs)),
         )
-        yield "nothing of what it needs is there", lambda: fit(split.train.only(frozenset()))
+        yield "all columns that it needs are missing", lambda: fit(split.train.only(frozenset()))
 
 
 class _DisclosureStage(Stage):

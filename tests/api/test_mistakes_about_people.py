@@ -129,7 +129,7 @@ WHICH = "say which counts as 1, positive='no' or positive='yes'"
         (lambda: audit(THREE), "to look at one of . values, pass"),
         (lambda: unfair(SEX, np.arange(N) % 3), "pass .values == 2. for instance"),
         (lambda: attack(PIPELINE, X, Y), "as the model has .'no', 'yes'., not [01], [01]"),
-        (lambda: attack(HIRED, y=Y), "labels are .*; both must be alike"),
+        (lambda: attack(HIRED, y=Y), "labels are .*; both need the same values"),
         (lambda: attack(y=np.where(np.arange(N) == 3, np.nan, Y)), "y: row 3 is missing"),
         (lambda: audit(labels=np.where(np.arange(N) == 3, np.nan, Y)), "labels: row 3 is missing"),
         (lambda: attack(y="hired"), r"not 'hired'; if that is a column of X, pass X\['hired'\]"),

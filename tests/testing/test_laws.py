@@ -670,7 +670,7 @@ def test_a_file_that_is_no_text_is_met_with_an_error_too():
             return super().load(home)
 
     reason = verdict_of(Picky, "raises fpbench.FpbenchError on bad input").reason
-    assert reason == "its files are no text: raises KeyError instead of FpbenchError: 'people'"
+    assert reason == "its files are not text: raises KeyError instead of FpbenchError: 'people'"
 
 
 @pytest.mark.parametrize("absolute", [True, False])

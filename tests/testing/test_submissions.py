@@ -386,8 +386,8 @@ def test_a_journal_is_obeyed_by_nobody(made, tmp_path):
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("numpy @ file:///etc/passwd", "is not NAME==VERSION"),
-        ("-r other.txt", "is not NAME==VERSION"),
+        ("numpy @ file:///etc/passwd", "is not a NAME==VERSION"),
+        ("-r other.txt", "is not a NAME==VERSION"),
         ("numpy==1\nnumpy==2", "is not a NAME==VERSION of another package"),
         ("numpy==1.0", "contradicts the run's record: "),
     ],

@@ -2,8 +2,8 @@
 
 # `fpbench check .` runs it with three groups, and twice with one seed, and checks that it does not
 # modify its input. If it has no answer, it raises `fpbench.InputError`. The difficult inputs:
-# - there is no model to ask, or nobody who answers about groups, if it needs one
-# - three groups, of which one may have nobody of a label
+# - no model or no curator, if it needs one
+# - three groups, one possibly without people of a label
 
 import numpy as np
 from pydantic import Field

@@ -3,7 +3,7 @@
 # `fpbench check .` runs it with three groups, and twice with one seed, and checks that it does not
 # modify its input. If it has no answer, it raises `fpbench.InputError`. The difficult inputs:
 # - its files are missing
-# - its files are empty, cut off, or hold rubbish
+# - its files are empty, truncated or invalid
 # - parameters out of their range (which the `Field` refuses)
 
 import numpy as np

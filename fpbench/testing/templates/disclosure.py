@@ -3,7 +3,7 @@
 # `fpbench check .` runs it with three groups, and twice with one seed, and checks that it does not
 # modify its input. If it has no answer, it raises `fpbench.InputError`. The difficult inputs:
 # - the learner asks for no fairness (`context.asked` is None)
-# - three groups, of which one may have nobody of a label
+# - three groups, one possibly without people of a label
 
 import math
 

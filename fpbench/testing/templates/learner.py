@@ -3,7 +3,7 @@
 # `fpbench check .` runs it with three groups, and twice with one seed, and checks that it does not
 # modify its input. If it has no answer, it raises `fpbench.InputError`. The difficult inputs:
 # - everybody has label 0
-# - nothing of what it needs is there (`needs` is what it gets, and no more)
+# - all columns that it needs are missing (it gets only those in `needs`)
 
 from typing import Any
 
