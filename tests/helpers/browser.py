@@ -58,4 +58,8 @@ def list_requests(driver) -> list[str]:
         for event in events
         if event["method"] == "Network.requestWillBeSent"
     ]
-    return [url for url in asked if not url.startswith(("data:", "blob:", "chrome:"))]
+    return [
+        url
+        for url in asked
+        if not url.startswith(("data:", "blob:", "chrome:", "chrome-untrusted:"))
+    ]
