@@ -253,7 +253,7 @@ def test_arrays_crossed_groups_and_labels_that_tell_are_warned_of(world):
     assert "numpy.delete(X, [1], axis=1)" in say(said, matrix, y, sex, seeds=1)
     both = pd.DataFrame({"sex": sex, "old": np.arange(600) % 2}, X.index)
     X = X.assign(woman=sex == "f", late=both["old"].to_numpy())
-    assert "warning: columns 'woman' and 'late' of X tell a part of everybody's group" in say(
+    assert "warning: columns 'woman' and 'late' of X reveal a part of everybody's group" in say(
         said, X, y, both, seeds=1
     )
     again = np.where(sex == "f", "yes", "no")
