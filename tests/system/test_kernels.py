@@ -163,7 +163,7 @@ def test_an_honest_run_of_another_kernel_is_verified(small, command):
     done = command("verify", small, "--sample", 9, "--seed", 1, COLUMNS="200")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 cells not comparable across kernels" in done.stdout
-    assert "2 of 2 cells run again are the same within 1e-06, as other kernels" in done.stdout
+    assert "2 of 2 cells run again are the same within 1e-06, as the kernels" in done.stdout
     assert "to the last bit" not in done.stdout
 
 
