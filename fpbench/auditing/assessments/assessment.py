@@ -360,11 +360,15 @@ def _list_changes(search: ChangeSearch, whose: str) -> LayoutPart:
         errors = (_write(error, ".3f") for error in (use.rate_error, use.rate_error_max))
         shares = (_write(part, ".0%") for part in (use.cells_published, use.disparities_visible))
         rows.append([change.words, *numbers, *errors, *shares])
+    cost = "No rate is about 10 people or more, so its cost is not measured."
+    if best.utility.cells_published is not None:
+        cost = (
+            f"It publishes {best.utility.cells_published:.0%} of the rates; the mean error of all "
+            f"is {_write(best.utility.rate_error, '.3f')}."
+        )
     return LayoutPart(
-        f"The least change{whose} that passes: {best.words}. It publishes "
-        f"{_write(best.utility.cells_published, '.0%')} of the rates; the mean error of all is "
-        f"{_write(best.utility.rate_error, '.3f')}. Found in {search.attacks} attacks; the mildest "
-        "of each kind that passes, least error first:",
+        f"The least change{whose} that passes: {best.words}. {cost} Found in "
+        f"{search.attacks} attacks; the mildest of each kind that passes, least error first:",
         ["change", "proven", "leak", "error", "greatest", "published", "seen"],
         rows,
         [

@@ -307,6 +307,8 @@ class _Search:
                 parts.append(f"no slices by {', '.join(without)}")
             elif name == "bins":
                 parts.append(_WORDS[name].format(max(value.values()), ""))
+            elif name == "order" and value == 0:
+                parts.append("no slices, only everybody's rates")
             elif name in _WORDS:
                 parts.append(_WORDS[name].format(value, "" if value == 1 else "s"))
         return ", ".join(parts)

@@ -6,12 +6,13 @@ import time
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reports import make_people, make_report
 
-from fpbench import assess
+from fpbench import FairnessReport, assess
 from fpbench.auditing.assessments import least_change
 from fpbench.auditing.assessments.attack import Allowed, Reader, attack
 from fpbench.auditing.assessments.least_change import ChangeSearch, find_least_change
@@ -199,3 +200,11 @@ def test_changes_that_publish_nothing_are_told_of(passing):
     assert "Pass only because nothing would be published: cells of at least 99 people" in text
     assert ("No change that passes and publishes anything was found" in text) != passing
     assert ("It publishes" in text) == passing
+
+
+def test_a_change_of_ten_people_says_that_its_cost_is_not_measured():
+    people = pd.DataFrame({"job": ["nurse"] * 4 + ["smith"] * 6})
+    hired, sex = np.array([1, 1, 0, 0, 1, 1, 0, 0, 0, 0]), list("fffmmmmmff")
+    report = FairnessReport.from_predictions(people, hired, sex, by=["job"], min_cell=0)
+    text = " ".join(str(assess(report, people, hired, groups=sex, search=True)).split())
+    assert "passes: no slices, only everybody's rates. No rate is about 10 people or more" in text
