@@ -8,7 +8,7 @@ import typer
 from fpbench.base.errors import InputError
 from fpbench.cli.completion import complete_column
 from fpbench.cli.groups import STANDARD, NoThirdParty
-from fpbench.cli.records import check_file, write_record
+from fpbench.cli.records import check_outputs, write_record
 from fpbench.cli.screen import console
 
 if TYPE_CHECKING:
@@ -106,7 +106,8 @@ def assess(
     from fpbench.cli.screen.assessments import AttackProgress, show_assessment
 
     allowed = _read_share(max_leak)
-    _check_outputs([*report, people, *([] if known is None else [known])], json, protected)
+    reads = [*report, people, *([] if known is None else [known])]
+    check_outputs(reads, json=json, protected=protected)
     if protected is not None and no_search:
         raise InputError("--protected writes what the search finds: leave out --no-search")
     names = ColumnNames(group, tuple(prediction or ()), label, positive)
@@ -145,20 +146,6 @@ def assess(
             console.show_text(f"the changed report: {protected}")
     if not result.passes:
         raise typer.Exit(_EXCEEDS)
-
-
-def _check_outputs(inputs: list[Path], json: Path | None, protected: Path | None) -> None:
-    """Refuse what cannot be written, and what would end an input or the other output."""
-    taken = {file.resolve(): "is read here" for file in inputs}
-    for option, output in (("--json", json), ("--protected", protected)):
-        check_file(output)
-        if output is None or output == STANDARD:
-            continue
-        if why := taken.get(output.resolve()):
-            raise InputError(
-                f"{option}: {output} {why}, and would be overwritten: name another file"
-            )
-        taken[output.resolve()] = f"is named by {option}"
 
 
 def _write(report: "FairnessReport", file: Path) -> None:

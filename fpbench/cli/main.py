@@ -33,7 +33,7 @@ from fpbench.cli.completion import (
     complete_setting,
 )
 from fpbench.cli.groups import STANDARD, Command, NoThirdParty, Output, RunDirectory, group
-from fpbench.cli.records import check_file, record_statements, write_record
+from fpbench.cli.records import check_outputs, record_statements, write_record
 from fpbench.cli.screen import console
 from fpbench.components.names import KINDS, Status
 from fpbench.matrix.axes import MAX_CELLS
@@ -193,7 +193,7 @@ def run(
     from fpbench.api import run as api
     from fpbench.cli.screen import results as boards
 
-    check_file(record)
+    check_outputs([matrix], json=record)
     chosen = settings or ()
     stated = None
     if strict or record:
@@ -328,7 +328,7 @@ def reproduce(
     if name is None:
         console.show_listing(reproduce.list_studies().items())
         return
-    check_file(record)
+    check_outputs([Path(name)], json=record)
     matrix = reproduce.find(name, profile, seeds, max_cells, settings or ())
     options = {"--set": settings, "--profile": profile, "--seeds": seeds, "--out": out,
             "--jobs": jobs if jobs > 1 else None, "--strict": strict, "--long": long,

@@ -6,7 +6,7 @@ SATRE, the Standardised Architecture for Trusted Research Environments, are kept
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,12 +23,23 @@ if TYPE_CHECKING:
 _PACKAGES = ("numpy", "pandas", "scipy", "scikit-learn", "highspy")
 
 
-def check_file(file: Path | None) -> None:
-    """Raise InputError, before anything is done, if a file cannot be written."""
-    if file is None or file == STANDARD:
-        return
-    if not check_output(file).absolute().parent.is_dir():
-        raise InputError(f"{file}: there is no directory {file.parent}")
+def check_outputs(inputs: Iterable[Path], **outputs: Path | None) -> None:
+    """Raise InputError, before anything is done, if an output cannot be written, or should not be.
+
+    `inputs`: files that the command reads; no output may overwrite one of them, or another output.
+    `outputs`: by their options, without hyphens.
+    """
+    taken = {file.resolve(): "is read here" for file in inputs}
+    for option, file in outputs.items():
+        if file is None or file == STANDARD:
+            continue
+        if not check_output(file).absolute().parent.is_dir():
+            raise InputError(f"{file}: there is no directory {file.parent}")
+        if why := taken.get(file.resolve()):
+            raise InputError(
+                f"--{option}: {file} {why}, and would be overwritten: name another file"
+            )
+        taken[file.resolve()] = f"is named by --{option}"
 
 
 def write_record(file: Path, content: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ import typer
 
 from fpbench.base.errors import InputError
 from fpbench.cli.groups import STANDARD, Command, NoThirdParty, RunDirectory, group
-from fpbench.cli.records import check_file, record_checkup, write_record
+from fpbench.cli.records import check_outputs, record_checkup, write_record
 from fpbench.cli.screen import console
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def check_submission(
     from fpbench.testing.submissions.folder import require_submission
 
     options = _read_options(sample, seed, jobs, signed, timeout, memory, kit=True)
-    check_file(record)
+    check_outputs([], json=record)
     checkup = check(require_submission(submission), options)
     if record:
         write_record(record, record_checkup(checkup))

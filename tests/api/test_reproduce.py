@@ -436,3 +436,16 @@ def test_excessive_risks_have_their_columns_where_they_fit(capsys, monkeypatch):
         assert max(map(len, shown.splitlines())) <= width
         assert not [word for word in absent if word in shown]
         assert "train gap" in shown
+
+
+@pytest.mark.parametrize("gate", ["run", "reproduce"])
+def test_a_record_does_not_overwrite_the_matrix(tmp_path, gate):
+    file = tmp_path / "toys.toml"
+    file.write_text(MATRIX)
+    done = subprocess.run(
+        [sys.executable, "-m", "fpbench", gate, str(file), "--json", str(file)],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "toys.toml is read here, and would be overwritten" in " ".join(done.stderr.split())
+    assert file.read_text() == MATRIX
