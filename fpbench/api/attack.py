@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.argument_types import check_methods
-from fpbench.base.arguments import check_same_rows, check_whole_number, show_value, to_path
+from fpbench.base.arguments import (
+    check_columns_distinct,
+    check_same_rows,
+    check_whole_number,
+    show_value,
+    to_path,
+)
 from fpbench.base.arrays import (
     are_fractions,
     check_binary,
@@ -473,9 +479,7 @@ def _read_features(X: Any) -> tuple[DataFrame, DataFrame]:
         frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X)
     except ValueError:
         raise InputError("X must be a data frame or (n, d) values, one row per person") from None
-    texts = frame.columns.map(str)
-    if texts.duplicated().any():
-        raise InputError(f"X has two columns {texts[texts.duplicated()][0]!r}: rename one")
+    check_columns_distinct("X has", frame.columns)
     columns = {str(name): _read_column(frame[name]) for name in frame.columns}
     kept = {name: column for name, column in columns.items() if column.nunique(dropna=False) > 1}
     if not kept:

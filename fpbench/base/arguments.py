@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Rational, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -160,6 +160,15 @@ def count_rows(value: Any) -> int | None:
     if isinstance(shape, tuple) and shape and isinstance(shape[0], int):
         return shape[0]
     return len(value) if isinstance(value, list | tuple) or hasattr(value, "to_list") else None
+
+
+def check_columns_distinct(whose: str, names: Iterable[Any]) -> None:
+    """Refuse a table in which two columns have one name, as text; `whose`: "X has"."""
+    seen: set[str] = set()
+    for name in map(str, names):
+        if name in seen:
+            raise InputError(f"{whose} more than one column {name!r}: rename one")
+        seen.add(name)
 
 
 def check_pairs(name: str, value: Sequence[Any], what: str) -> None:

@@ -159,7 +159,7 @@ WHICH = "say which counts as 1, positive='no' or positive='yes'"
         (lambda: attack(people=SPARSE), r"not csr_matrix: give X.toarray\(\)"),
         (lambda: similar(Y, SPARSE), r"give X.toarray\(\)"),
         (lambda: similar(Y, X), "missing values, first in row .*; fill them, or leave"),
-        (lambda: attack(Y, pd.DataFrame({1: Y, "1": Y})), "X has two columns '1'"),
+        (lambda: attack(Y, pd.DataFrame({1: Y, "1": Y})), "X has more than one column '1': rename"),
         # Whom the adversary knows, seeds, components.
         (lambda: attack(known=50), "known: must be a share between 0 and 1, not 50; 50 people are 0.167"),
         (lambda: attack(known=np.arange(50)), r"give numpy.isin\(range\(300\), rows\)"),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.auditing.fairness_reports.slices import Codes, check_bits, name_values
+from fpbench.base.arguments import check_columns_distinct
 from fpbench.base.arrays import check_binary
 from fpbench.base.errors import DataError, InputError, suggest_name
 from fpbench.base.threads import use_one_thread
@@ -48,9 +49,8 @@ def learn_beliefs(
 
     if not isinstance(known, pd.DataFrame):
         raise InputError(f"known people must be a data frame, not {type(known).__name__}")
-    for whose, frame in (("the known people have", known), ("X has", X)):
-        if repeated := frame.columns[frame.columns.duplicated()].tolist():
-            raise InputError(f"{whose} more than one column {str(repeated[0])!r}")
+    check_columns_distinct("the known people have", known.columns)
+    check_columns_distinct("X has", X.columns)
     for name in KNOWN_COLUMNS if labels is not None else KNOWN_COLUMNS[:2]:
         if name not in known:
             raise InputError(

@@ -17,7 +17,7 @@ from fpbench.auditing.fairness_reports.slices import (
     SliceColumn,
     name_values,
 )
-from fpbench.base.arguments import show_value
+from fpbench.base.arguments import check_columns_distinct, show_value
 from fpbench.base.errors import InputError, find_near_name, suggest_name
 from fpbench.claims.set_counts import Floats
 
@@ -112,8 +112,7 @@ def numbers_rows(texts: Sequence[str]) -> bool:
 
 
 def _check_columns(frame: DataFrame) -> None:
-    if repeated := frame.columns[frame.columns.duplicated()].tolist():
-        raise InputError(f"the report has more than one column {repeated[0]!r}")
+    check_columns_distinct("the report has", frame.columns)
     if not len(frame):
         raise InputError("the report has no rows")
     for need in _NEEDED:
