@@ -180,11 +180,11 @@ def assess_series(
     }
     change = None
 
-    def find_reader(told: Facts) -> Reader:
-        """Who reads a changed report, and has shares from it where the first reader had."""
+    def find_reader(changed: Facts) -> Reader:
+        """The reader of a changed report; shares that the report told are those of the changed."""
         if knowledge != SHARES_ALONE or truth is not None:
             return reader
-        return Reader(_tile_shares(told, truth), truth, error)
+        return Reader(_tile_shares(changed, truth), truth, error)
 
     if search and not all(one.within(allowed) for one in each[:-1]):
         why = "an earlier report alone exceeds the limits"
@@ -192,8 +192,7 @@ def assess_series(
     elif search and not findings.within(allowed):
         change = find_least_change(
             series.last, lambda changed: series.change_last(changed).read(X, labels).facts,
-            reader, allowed, seconds=deadline - time.perf_counter(), find_reader=find_reader,
-            tell=tell, rng=rng,
+            find_reader, allowed, seconds=deadline - time.perf_counter(), tell=tell, rng=rng,
         )  # fmt: skip
     return Assessment(
         groups=series.groups,

@@ -126,11 +126,10 @@ class _OutOfTime(Exception):  # noqa: N818, it never leaves this module
 def find_least_change(
     report: FairnessReport,
     read_facts: ReadFacts,
-    reader: Reader,
+    find_reader: FindReader,
     allowed: Allowed,
     *,
     seconds: float,
-    find_reader: FindReader | None = None,
     tell: Progress | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> ChangeSearch:
@@ -141,16 +140,16 @@ def find_least_change(
     stronger than a passing one pass, too, except by chance (random rounding, noise, shares measured
     on true groups). Every change returned was attacked and passed.
 
-    `seconds`: time limit of all attacks. `find_reader`: the reader of a changed report, where
-    beliefs are learnt from that report; `reader` by default. `tell`: called with each change that
-    is tried, and the number of attacks so far. `rng`: of rounding and noise; unpredictable by
-    default.
+    `find_reader`: the reader of a changed report, by its facts; of one without other sources,
+    prior beliefs are learnt from these. `seconds`: time limit of all attacks. `tell`: called with
+    each change that is tried, and the number of attacks so far. `rng`: of rounding and noise;
+    unpredictable by default.
     """
     deadline = time.perf_counter() + seconds
     with LinearSolver() as solver:
         return _Search(
-            report, read_facts, reader, allowed, deadline, tell or (lambda *_: None),
-            np.random.default_rng(rng), solver, find_reader,
+            report, read_facts, find_reader, allowed, deadline, tell or (lambda *_: None),
+            np.random.default_rng(rng), solver,
         ).run()  # fmt: skip
 
 
@@ -158,13 +157,12 @@ def find_least_change(
 class _Search:
     report: FairnessReport
     read_facts: ReadFacts
-    reader: Reader
+    find_reader: FindReader
     allowed: Allowed
     deadline: float
     tell: Progress
     rng: np.random.Generator
     solver: LinearSolver
-    find_reader: FindReader | None = None
     attacks: int = 0
 
     def run(self) -> ChangeSearch:
@@ -253,7 +251,7 @@ class _Search:
                 break  # the others come last, in the order of the report
             facts = self.read_facts(self.report.take(rows))
             left = self.deadline - time.perf_counter()
-            findings = attack(facts, self.reader, left, _ANYTHING, self.solver)
+            findings = attack(facts, self.find_reader(facts), left, _ANYTHING, self.solver)
             harm.append((int(findings.proven.sum()), findings.leak, column.name))
         ranked = [name for *_, name in sorted(harm, reverse=True)]
         return ranked + [c.name for c in self.report.columns if c.name not in ranked]
@@ -292,8 +290,7 @@ class _Search:
             raise _OutOfTime
         self.attacks += 1
         facts = self.read_facts(report)
-        reader = self.reader if self.find_reader is None else self.find_reader(facts)
-        findings = attack(facts, reader, left, self.allowed, self.solver)
+        findings = attack(facts, self.find_reader(facts), left, self.allowed, self.solver)
         if not findings.finished or time.perf_counter() > self.deadline:
             raise _OutOfTime
         return findings

@@ -33,7 +33,7 @@ def search(seed, allowed, n=120, seconds=300.0, tell=None, **options):
         return changed.facts(X, predictions)
 
     changes = find_least_change(
-        report, read_facts, reader, allowed, seconds=seconds, tell=tell, rng=seed
+        report, read_facts, lambda _: reader, allowed, seconds=seconds, tell=tell, rng=seed
     )
     return changes, report, read_facts, reader
 
@@ -106,7 +106,7 @@ def test_nothing_passes_if_nothing_may_be_known(monkeypatch):
     monkeypatch.setattr(least_change, "_EPSILONS", (1e6,))
     monkeypatch.setattr(least_change, "_MULTIPLES", (2,))
     changes = find_least_change(
-        report, lambda r: r.facts(X, predictions), reader, allowed, seconds=60, rng=0
+        report, lambda r: r.facts(X, predictions), lambda _: reader, allowed, seconds=60, rng=0
     )
     assert "numbers of people rounded at random to multiples of 2" in changes.failed
     assert "noise of epsilon 1e+06 in all" in changes.failed
@@ -123,7 +123,7 @@ def test_columns_whose_own_slices_give_away_most_go_first():
 
     with LinearSolver() as solver:
         names = least_change._Search(
-            report, read_facts, reader, Allowed(0.01, 0), math.inf, print,
+            report, read_facts, lambda _: reader, Allowed(0.01, 0), math.inf, print,
             np.random.default_rng(0), solver,
         )._rank_columns()  # fmt: skip
     harm = []
