@@ -2,8 +2,7 @@
 
 Plugins may import what `__init__.pyi` lists: the reports of `fpbench.excessive_risk` and
 `fpbench.individual_fairness`, what private models have so that their risk can be measured, attacks
-on membership, fairness reports with what follows from them about people, and chosen queries about
-parity gaps.
+on membership, and fairness reports with what follows from them about people.
 
 Imports `base`, `data`, `components`, `privacy`, `models`.
 """

@@ -21,12 +21,6 @@ from .membership.attacks import score_rmia as score_rmia
 from .membership.halves import draw_halves as draw_halves
 from .membership.measure import MembershipReport as MembershipReport
 from .membership.measure import measure_membership as measure_membership
-from .parity_queries import ParityCurator as ParityCurator
-from .parity_queries import RecoveredGroups as RecoveredGroups
-from .parity_queries import bound_gap_change as bound_gap_change
-from .parity_queries import count_queries as count_queries
-from .parity_queries import recover_groups as recover_groups
-from .parity_queries import recover_person as recover_person
 from .private_models import PrivateModel as PrivateModel
 from .private_models import RedrawnModels as RedrawnModels
 from .private_models import VotedModel as VotedModel

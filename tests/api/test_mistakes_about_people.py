@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 
 import fpbench
 from fpbench import FairnessReport, InputError
-from fpbench.auditing import ParityCurator, measure_membership
+from fpbench.auditing import measure_membership
 from fpbench.privacy import Curator
 
 N = 300
@@ -201,7 +201,6 @@ def test_a_mistake_is_answered_with_its_mend(mistake, message):
         lambda: fpbench.assess(report(), X[:0], Y[:0], groups=SEX[:0]),
         lambda: fpbench.correct([], []),
         lambda: Curator([]),
-        lambda: ParityCurator([]),
     ],
 )
 def test_nobody_is_one_error(ask):

@@ -172,9 +172,6 @@ ENTRANCES = {
         )
         for name in NOISES
     ],
-    "ParityCurator": lambda e: fpbench.auditing.ParityCurator(
-        [0, 1, 1], noise="laplace", epsilon=e
-    ),
     "Mechanism.guarantee": lambda e: LAPLACE.guarantee(e, "attribute"),
     "Mechanism.release": lambda e: LAPLACE.release(
         np.array([1]), COUNT_SENSITIVITY["attribute"], e, np.random.default_rng(0)
