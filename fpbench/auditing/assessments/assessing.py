@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from itertools import product
 from math import log
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +17,14 @@ from fpbench.auditing.assessments.least_change import ChangeSearch, Progress, fi
 from fpbench.auditing.assessments.report_series import ReadReports, ReportSeries
 from fpbench.auditing.assessments.riskiest_cells import find_riskiest
 from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
-from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import check_bits, check_people, name_values
 from fpbench.base.arguments import check_same_rows, check_type, show_value
 from fpbench.base.errors import InputError
 from fpbench.claims.fact_information import limit_fact_nats
 from fpbench.claims.set_counts import Facts, Floats
 from fpbench.components.beliefs import check_beliefs
-from fpbench.components.guarantee import Guarantee
+from fpbench.components.guarantee import compose
 from fpbench.correction.leak_limits import limit_leak_by_error
-from fpbench.privacy.accounting import rho_to_epsilon
 from fpbench.privacy.private_leak import limit_private_leak
 
 if TYPE_CHECKING:
@@ -42,8 +39,7 @@ _ATTACKED, _LISTED = 0.6, 0.8
 half the limit if changes are searched."""
 _LONGEST = 1e6
 """Greatest time limit, in seconds."""
-_DELTA = 1e-6
-"""Delta of the stated epsilon of Gaussian noise; the limit uses rho as well."""
+_STATE = "the report states", "the reports state together"
 
 
 def assess(
@@ -171,6 +167,7 @@ def assess_series(
     )
     alone = attack(facts.take(numbers), reader, deadline - time.perf_counter())
     each = _assess_each(series, read, reader, deadline)
+    private_limit, privacy = _limit_by_guarantees(series, prior)
     nats = limit_fact_nats(facts, seconds=deadline - time.perf_counter())
     cut = {
         "the attack": not findings.finished,
@@ -202,7 +199,8 @@ def assess_series(
         measured=truth is not None,
         leak_expected=float((findings.beliefs.max(axis=1) - prior.max(axis=1)).mean()),
         limit=limit_leak_by_error(1 - without, nats, facts.people, facts.groups),
-        private_limit=_limit_by_noise(series.reports, prior),
+        private_limit=private_limit,
+        privacy=privacy,
         bits=nats / log(2),
         proven=proven,
         proven_unsure=unsure,
@@ -345,32 +343,20 @@ def _find_shares(facts: Facts, truth: NDArray[np.intp] | None) -> Floats:
     return shares
 
 
-def _limit_by_noise(reports: Sequence[ReportRows], prior: Floats) -> float | None:
-    """The greatest leak that the noise allows; None if a number has no noise."""
-    if not all(len(report) and report.noisy.all() for report in reports):
-        return None
-    epsilon, rho = (sum(costs) for costs in zip(*map(_add_up_noise, reports), strict=True))
-    private: dict[str, Any] = {"epsilon": epsilon}
-    if rho:
-        rho += epsilon**2 / 2
-        private = {"epsilon": rho_to_epsilon(rho, _DELTA), "delta": _DELTA, "rho": rho}
-    return limit_private_leak(prior, Guarantee(**private))
-
-
-def _add_up_noise(report: ReportRows) -> tuple[float, float]:
-    """Epsilon of Laplace and rho of Gaussian noise in a report.
-
-    A person counts in one cell of each table for each metric that counts people of that label and
-    prediction; another group changes two counts there by one.
-    """
-    _, metric = np.unique(report.metric, return_inverse=True)
-    table = np.column_stack([report.cells >= 0, metric.ravel()])
-    _, first = np.unique(table, axis=0, return_index=True)
-    label, prediction = report.label[first], report.prediction[first]
-    scale, sigma = report.scale[first], report.sigma[first]
-    epsilon = rho = 0.0
-    for own_label, own_prediction in product((0, 1), repeat=2):
-        counts = np.isin(label, (-1, own_label)) & np.isin(prediction, (-1, own_prediction))
-        epsilon = max(epsilon, float((2 / scale[counts & (scale > 0)]).sum()))
-        rho = max(rho, float((1 / sigma[counts & (sigma > 0)] ** 2).sum()))
-    return epsilon, rho
+def _limit_by_guarantees(series: ReportSeries, prior: Floats) -> tuple[float | None, str]:
+    """The greatest leak by the reports' guarantees, which these are, or why there is none."""
+    if not any(report.noisy.any() for report in series.reports):
+        return None, ""
+    stated = []
+    for name, report in zip(series.names, series.reports, strict=True):
+        if not report.noisy.all():
+            return None, f"none, for numbers of {name} have no noise"
+        if report.guarantee is None:
+            return None, f"none, for {name} states no guarantee of exactly these rows"
+        stated.append(report.guarantee.guarantee)
+    try:
+        whole = compose(stated)
+    except InputError as error:
+        return None, f"none, for the guarantees do not add up: {error}"
+    parts = f"epsilon {whole.epsilon:g}" + (f", delta {whole.delta:g}" if whole.delta else "")
+    return limit_private_leak(prior, whole), f"{parts}, as {_STATE[len(stated) > 1]}"

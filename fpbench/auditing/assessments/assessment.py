@@ -68,7 +68,10 @@ class Assessment:
         Upper bound of the rise for an adversary whose beliefs before are exact, from `bits` and the
         share guessed wrong before (`limit_leak_by_error`).
     private_limit
-        The same by the guarantee of differential privacy, if every number has noise; else None.
+        The same by the guarantee of differential privacy that the reports state, composed of all;
+        None if a number has no noise, or a report states no guarantee of exactly its rows.
+    privacy
+        That guarantee in words, or why there is none; empty if there is no noise.
     bits
         Upper bound of the information in the report about everybody's groups.
     proven
@@ -105,6 +108,7 @@ class Assessment:
     leak_expected: float
     limit: float
     private_limit: float | None
+    privacy: str
     bits: float
     proven: Mask = field(repr=False)
     proven_unsure: Mask = field(repr=False)
@@ -195,6 +199,7 @@ class Assessment:
                 "leak_expected": self.leak_expected,
                 "limit": self.limit,
                 "private_limit": self.private_limit,
+                "private_limit_by": self.privacy,
                 "proven": int(self.proven.sum()),
                 "proven_unsure": int(self.proven_unsure.sum()),
                 "proofs_finished": self.finished,
@@ -290,15 +295,18 @@ class Assessment:
         yield (
             "limit",
             f"{format_points_above(self.limit)} points is the most that "
-            f"{'the report' if len(self.reports) == 1 else 'they'} can add for an adversary who "
+            f"{'the report' if len(self.reports) == 1 else 'they'} can add, on average over all "
+            "reports that may come out of the groups, for an adversary who "
             f"knows how groups depend on columns, if people's groups are independent{more}",
         )
         if self.private_limit is not None:
             yield (
                 "private",
-                f"{format_points_above(self.private_limit)} points by differential privacy, if the "
-                "beliefs are exact",
+                f"{format_points_above(self.private_limit)} points on average over reports, by "
+                f"differential privacy ({self.privacy}), if the beliefs are exact",
             )
+        elif self.privacy:
+            yield "private", f"no limit by differential privacy: {self.privacy}"
         if self.unfinished:
             yield "no time", f"{', '.join(self.unfinished)}: not finished; give more seconds"
         kind = "noisy counts" if self.facts.noisy.any() else "counts"

@@ -15,9 +15,10 @@ import numpy as np
 from fpbench.auditing.fairness_reports.exact_blocks import ExactBlocks
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import REPORT_METRICS, Codes, number_slices
+from fpbench.auditing.fairness_reports.stated_guarantee import StatedGuarantee
 from fpbench.claims.set_counts import Floats
 from fpbench.components.by_name import resolve_component
-from fpbench.components.guarantee import Guarantee, Sensitivity, check_epsilon
+from fpbench.components.guarantee import Sensitivity, check_epsilon
 from fpbench.components.mechanism import Mechanism
 
 
@@ -91,7 +92,10 @@ def round_at_random(rows: ReportRows, base: int, rng: np.random.Generator) -> Re
 
 @dataclass(frozen=True, eq=False)
 class NoisyCounts:
-    """Noisy numbers, together differentially private for a change of one person's group."""
+    """Noisy numbers, together differentially private for a change of one person's group.
+
+    Suppression by groups before would break the guarantee, so `protect` refuses both together.
+    """
 
     blocks: ExactBlocks
     """What is published."""
@@ -102,8 +106,7 @@ class NoisyCounts:
     sigma: Floats
     scale: Floats
     """(A,) distribution of the noise."""
-    record: dict[str, Any]
-    """What was done, for `ReportRows.defences`."""
+    guarantee: StatedGuarantee
 
     @classmethod
     def of(
@@ -125,22 +128,27 @@ class NoisyCounts:
         # Somebody is in one cell of each table, among people of all labels and among those of one;
         # another group changes two numbers there.
         views = np.column_stack([counts.cells >= 0, counts.label >= 0])
-        changes = 2.0 * max(len(np.unique(views, axis=0)), 1)
+        changes = 2 * max(len(np.unique(views, axis=0)), 1)
         reach = Sensitivity(changes, changes**0.5)
         total = np.broadcast_to(counts.total[:, None], counts.people.shape)
         answers = mechanism.release(counts.people.astype(np.int64), reach, epsilon, rng, total)
-        guarantee: Guarantee = mechanism.guarantee(epsilon, "attribute")
         sigma, scale = mechanism.find_noise_law(reach, epsilon, counts.total)
-        record = {
-            "noise": {"use": mechanism.name, **mechanism.model_dump(mode="json")},
-            "epsilon": guarantee.epsilon,
-            "delta": guarantee.delta,
-        }
-        return cls(blocks, counts, np.rint(answers), sigma, scale, record)
+        stated = StatedGuarantee(
+            guarantee=mechanism.guarantee(epsilon, "attribute"),
+            mechanism={"use": mechanism.name, **mechanism.model_dump(mode="json")},
+            epsilon=float(epsilon), changes=changes,
+        )  # fmt: skip
+        return cls(blocks, counts, np.rint(answers), sigma, scale, stated)
 
     def to_rows(self) -> ReportRows:
         """The rows of the noisy numbers."""
         rows = replace(self.counts, people=self.answers).publish(
             self.blocks, self.sigma, self.scale
         )
-        return replace(rows, defences={**rows.defences, **self.record})
+        stated = self.guarantee
+        record = {
+            "noise": stated.mechanism,
+            "epsilon": stated.guarantee.epsilon,
+            "delta": stated.guarantee.delta,
+        }
+        return replace(rows, defences={**rows.defences, **record}, guarantee=stated)

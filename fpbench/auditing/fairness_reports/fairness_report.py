@@ -320,7 +320,7 @@ class FairnessReport(ReportRows):
         """Long form: slice columns (blank where a slice is not cut), group, metric, value, n.
 
         And where values are rounded, have noise or are suppressed: `within`, `round_to`, `noise`,
-        `below`.
+        `guarantee` (of all rows, in the first), `below`.
         """
         import pandas as pd
 
@@ -339,6 +339,9 @@ class FairnessReport(ReportRows):
             frame["noise"] = [
                 _write_noise(*law) for law in zip(self.sigma, self.scale, strict=True)
             ]
+        if self.guarantee is not None and len(self):
+            stated = self.guarantee.model_copy(update={"rows": self.hash_values()})
+            frame["guarantee"] = [stated.model_dump_json(), *[""] * (len(self) - 1)]
         if self.below.any():
             frame["below"] = _blank(self.below, self.below == 0)
         return pd.DataFrame(frame)

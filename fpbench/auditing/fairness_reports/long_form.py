@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from fpbench.auditing.fairness_reports.slices import (
     SliceColumn,
     name_values,
 )
+from fpbench.auditing.fairness_reports.stated_guarantee import StatedGuarantee
 from fpbench.base.arguments import check_columns_distinct, show_value
 from fpbench.base.errors import InputError, find_near_name, suggest_name
 from fpbench.claims.set_counts import Floats
@@ -101,7 +103,7 @@ def read_frame(
     _check_repeats(report, _read_texts(frame, "metric"))
     if groups is None:
         _check_spelling(report)
-    return report
+    return replace(report, guarantee=_read_guarantee(frame, report))
 
 
 def numbers_rows(texts: Sequence[str]) -> bool:
@@ -277,6 +279,16 @@ def _read_noise(frame: DataFrame) -> tuple[Floats, Floats]:
                 )
             laws[0 if law == "gaussian" else 1, row] = scale
     return laws[0], laws[1]
+
+
+def _read_guarantee(frame: DataFrame, report: ReportRows) -> StatedGuarantee | None:
+    """The one guarantee that is stated of exactly these rows; None if there is none."""
+    stated: dict[str, int] = {}
+    if "guarantee" in frame:
+        for row, text in enumerate(_read_texts(frame, "guarantee")):
+            stated.setdefault(text, row)
+    read = [StatedGuarantee.parse(text, row) for text, row in stated.items() if text]
+    return read[0] if len(read) == 1 and read[0].rows == report.hash_values() else None
 
 
 def _read_metrics(frame: DataFrame) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -22,6 +22,9 @@ from fpbench.base.arguments import show_value, to_generator
 from fpbench.base.errors import InputError, check_choice
 from fpbench.components.mechanism import Mechanism
 
+_BY_GROUPS = ("min_group", "complementary")
+"""Defences that suppress cells by their true counts."""
+
 
 class Defences(NamedTuple):
     """The parameters of `FairnessReport.protect`."""
@@ -134,7 +137,10 @@ def _check_noise(report: ReportRows, defences: Defences) -> None:
             )
     elif defences.round_to is not None:
         raise InputError("round_to must not be together with noise")
-    elif defences.min_group or defences.complementary or report.suppressed.any():
+    elif (
+        any(by.get(what) for by in (defences._asdict(), report.defences) for what in _BY_GROUPS)
+        or report.suppressed.any()
+    ):
         raise InputError(
             "min_group and complementary suppress cells by their true counts, which noise hides"
         )

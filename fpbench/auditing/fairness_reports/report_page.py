@@ -40,14 +40,15 @@ def to_page(report: ReportRows, title: str) -> str:
     ]
     slices = len(np.unique(report.cells, axis=0))
     groups = ", ".join(map(escape, report.groups))
-    done = "; ".join(f"{name} {_say(value)}" for name, value in report.defences.items())
+    done = "; ".join(f"{name} {_say(value)}" for name, value in report.defences.items()) or "none"
+    done += f". Differential privacy: {report.guarantee}" if report.guarantee else ""
     return "\n".join([
         '<!doctype html>', '<html lang="en">', '<head>', '<meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{escape(title)}</title>", f"<style>{_STYLE}</style>", "</head>", "<body>",
         f"<h1>{escape(title)}</h1>",
         f"<p>By group ({groups}), for {slices:,} slice{'s' * (slices != 1)} of people. "
-        f"Defences: {escape(done) or 'none'}.</p>",
+        f"Defences: {escape(done)}.</p>",
         *parts, "</body>", "</html>", "",
     ])  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from fpbench.auditing.fairness_reports.slices import (
     SliceColumn,
     number_slices,
 )
+from fpbench.auditing.fairness_reports.stated_guarantee import StatedGuarantee
 from fpbench.base.arguments import check_whole_number, show_value, to_array
 from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import Floats, Mask
@@ -75,6 +77,9 @@ class ReportRows:
         where they were not.
     defences
         What was done to the exact report, by the names of the parameters of `protect`.
+    guarantee
+        Of the noise, for a change of one person's group; None if there is no noise, or nothing is
+        stated of exactly these rows. That of a file is a claim of whoever wrote it.
     left_out
         Columns that slices were to be cut by and are not, and why; of a report that is made of
         predictions, and in no file.
@@ -95,6 +100,7 @@ class ReportRows:
     below: Codes
     round_to: int = 0
     defences: Mapping[str, Any] = field(default_factory=dict)
+    guarantee: StatedGuarantee | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
     people: ReportedPeople | None = field(default=None, repr=False)
 
@@ -182,3 +188,19 @@ class ReportRows:
             if code >= 0
         ]
         return " and ".join(parts) or "everybody"
+
+    def hash_values(self) -> str:
+        """SHA-256 of the published values and their noise, in any order of rows and columns."""
+        columns = sorted(range(len(self.columns)), key=lambda c: self.columns[c].name)
+        ordered = replace(
+            self, columns=tuple(self.columns[c] for c in columns), cells=self.cells[:, columns]
+        )
+        numbers = zip(self.value, self.n, self.sigma, self.scale, strict=True)
+        lines = [
+            repr([
+                ordered.describe_slice(row), str(self.metric[row]), self.groups[self.group[row]],
+                *map(float, published),
+            ])
+            for row, published in enumerate(numbers)
+        ]  # fmt: skip
+        return sha256("\n".join(sorted(lines)).encode()).hexdigest()

@@ -55,7 +55,9 @@ REPORT_METRICS: Mapping[str, Counted] = {
 MISSING = ("na", "n/a", "nan", "none", "null", "<na>")
 """Texts that programs write for a missing value, in lower case."""
 
-FIXED_COLUMNS = ("group", "metric", "value", "n", "within", "round_to", "noise", "below")
+FIXED_COLUMNS = (
+    "group", "metric", "value", "n", "within", "round_to", "noise", "guarantee", "below"
+)  # fmt: skip
 """Columns of the long form that are not slice columns; those after `n` only if needed."""
 
 _NUMBER = r"(-?\d+\.?\d*(?:e[+-]?\d+)?)"

@@ -12,7 +12,7 @@ from reports import make_people, make_report
 
 import fpbench
 from fpbench import DataHome, FairnessReport, InputError, assess
-from fpbench.auditing.assessments.assessing import _add_up_noise, _find_shares, _limit_by_noise
+from fpbench.auditing.assessments.assessing import _find_shares
 from fpbench.claims import Facts
 
 
@@ -117,30 +117,6 @@ def test_shares_are_learnt_from_rounded_numbers_and_sizes_that_rates_leave(defen
     report = make_report(X, predictions, groups, order=0).protect(**defence, rng=0)
     shares = _find_shares(report.facts(X, predictions), None)
     assert shares == pytest.approx([0.1, 0.9], abs=0.02)
-
-
-def write_noise(metrics, *laws):
-    """A report of these numbers of people, with a law of noise each."""
-    X, predictions, groups = make_people(40)
-    report = make_report(
-        X, predictions, groups, order=0, metrics=metrics, labels=np.arange(40) // 2 % 2
-    )
-    frame = report.to_frame().drop(columns="n")
-    law = dict(zip(metrics, laws, strict=True))
-    return FairnessReport.from_frame(frame.assign(noise=frame["metric"].map(law)))
-
-
-def test_noise_adds_up_over_the_numbers_that_a_person_counts_in():
-    one = write_noise(["true-positives"], "laplace 4")
-    for other in ("false-positives", "false-negatives"):  # of another label or prediction
-        both = write_noise(["true-positives", other], "laplace 4", "laplace 4")
-        assert _add_up_noise(one) == _add_up_noise(both) == (0.5, 0)
-    again = write_noise(["true-positives", "selected"], "laplace 4", "laplace 4")
-    assert _add_up_noise(again) == (1.0, 0)
-    prior = np.full((40, 2), 0.5)
-    gaussian = write_noise(["true-positives"], "gaussian 4")
-    mixed = write_noise(["true-positives", "selected"], "gaussian 4", "laplace 4")
-    assert _limit_by_noise([mixed], prior) > _limit_by_noise([gaussian], prior)
 
 
 @pytest.mark.slow
