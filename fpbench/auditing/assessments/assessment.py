@@ -65,8 +65,8 @@ class Assessment:
     leak_expected
         Rise of the share that the beliefs expect, whatever was measured.
     limit
-        Upper bound of the rise for an adversary whose beliefs before are exact, from `bits` and the
-        share guessed wrong before (`limit_leak_by_error`).
+        Upper bound of the rise, on average over reports, for an adversary whose beliefs before are
+        exact, from `bits` and the share guessed wrong before (`limit_leak_by_error`).
     private_limit
         The same by the guarantee of differential privacy that the reports state, composed of all;
         None if a number has no noise, or a report states no guarantee of exactly its rows.
@@ -289,15 +289,15 @@ class Assessment:
         more = ""
         if self.leak > self.limit:
             rest = format_points(self.leak - self.limit)
-            more = f"; {rest} points of the leak, or more, can be learnt from other people as well"
+            more = f"; the leak is {rest} above: chance, or learnt from other people as well"
             if self.knowledge == SHARES_ALONE:
                 more += " (--known, known= in Python, gives the adversary such people beforehand)"
         yield (
             "limit",
             f"{format_points_above(self.limit)} points is the most that "
-            f"{'the report' if len(self.reports) == 1 else 'they'} can add, on average over all "
-            "reports that may come out of the groups, for an adversary who "
-            f"knows how groups depend on columns, if people's groups are independent{more}",
+            f"{'the report' if len(self.reports) == 1 else 'they'} can add, on average over "
+            "reports, for an adversary who knows how groups depend on columns, if people's groups "
+            f"are independent{more}",
         )
         if self.private_limit is not None:
             yield (
