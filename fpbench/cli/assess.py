@@ -68,7 +68,7 @@ def assess(
         ),
     ] = None,
     max_leak: Annotated[
-        str, typer.Option(help="Greatest rise of the share guessed right: 1% or 0.01.")
+        str, typer.Option(help="Greatest rise of the share guessed right: 1% or 0.01, not 1.")
     ] = "1%",
     max_proven: Annotated[
         int, typer.Option(min=0, help="Greatest number of people whose group may be proven.")
@@ -102,10 +102,11 @@ def assess(
 
     started = time.perf_counter()
     from fpbench.auditing.assessments.assessing import assess_series
+    from fpbench.auditing.assessments.attack import Allowed
     from fpbench.auditing.assessments.input_files import ColumnNames, read_files
     from fpbench.cli.screen.assessments import AttackProgress, show_assessment
 
-    allowed = _read_share(max_leak)
+    allowed = Allowed.of(max_leak, max_proven)
     reads = [*report, people, *([] if known is None else [known])]
     check_outputs(reads, json=json, protected=protected)
     if protected is not None and no_search:
@@ -117,8 +118,7 @@ def assess(
         left = max(seconds - (time.perf_counter() - started), 1.0)
         result = assess_series(
             files.series, read, files.X, files.labels, files.groups, known=files.known,
-            max_leak=allowed, max_proven=max_proven, search=not no_search,
-            seconds=left, tell=progress.tell,
+            allowed=allowed, search=not no_search, seconds=left, tell=progress.tell,
         )  # fmt: skip
     change = result.change.cheapest if result.change else None
     if protected is not None and change is not None:
@@ -152,15 +152,3 @@ def _write(report: "FairnessReport", file: Path) -> None:
     """Write a report in the format that files of this name are read in."""
     others = {".json": report.to_json, ".parquet": report.to_parquet, ".pq": report.to_parquet}
     others.get(file.suffix.lower(), report.to_csv)(file)
-
-
-def _read_share(text: str) -> float:
-    """A share: 1%, 1 % or 0.01."""
-    number, mark, rest = text.partition("%")
-    try:
-        share = float(number) / (100 if mark else 1)
-    except ValueError:
-        share = -1.0
-    if rest.strip() or not 0 <= share <= 1:
-        raise InputError(f"--max-leak: {text!r} is not a share from 0 to 1, as 1% or 0.01")
-    return share

@@ -124,7 +124,7 @@ def test_reports_and_people_may_be_in_other_formats(work, command):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("text", "share"), [("2%", 0.02), ("0.5 %", 0.005), ("0.02", 0.02), (".5", 0.5), ("1", 1.0)]
+    ("text", "share"), [("2%", 0.02), ("0.5 %", 0.005), ("0.02", 0.02), (".5", 0.5), ("100%", 1.0)]
 )
 def test_a_share_is_written_in_either_way(work, command, text, share):
     done = command("assess", "little.csv", *FAST, "--max-leak", text, "--json", "-")
@@ -135,9 +135,9 @@ def test_a_share_is_written_in_either_way(work, command, text, share):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--max-leak", "5"), ["--max-leak: '5' is not a share from 0 to 1, as 1% or 0.01"]),
-        (("--max-leak", "much"), ["--max-leak: 'much' is not a share"]),
-        (("--max-leak", "1%x"), ["--max-leak: '1%x' is not a share"]),
+        (("--max-leak", "5"), ["(--max-leak): '5' is no share of people: write 5% or 0.05"]),
+        (("--max-leak", "much"), ["(--max-leak): 'much' is no share of people: write 1% or 0.01"]),
+        (("--max-leak", "1%x"), ["(--max-leak): '1%x' is no share"]),
         (("--json", "no/out.json"), ["no/out.json: there is no directory no"]),
         (("--protected", "mild.csv"), ["leave out --no-search"]),
         (("--group", "sxe"), ["people.csv: no column 'sxe'; did you mean 'sex'?"]),

@@ -52,7 +52,7 @@ def assess(
     known: DataFrame | None = None,
     *,
     positive: Any = None,
-    max_leak: float = 0.01,
+    max_leak: float | str = 0.01,
     max_proven: int = 0,
     search: bool = False,
     seconds: float = 60.0,
@@ -90,7 +90,8 @@ def assess(
         The value of predictions and labels, of `known` people too, that counts as 1; needed if
         they are not 0 and 1 or truth values.
     max_leak, max_proven
-        Limits: of the leak, as a share, and of the number of people proven.
+        Limits: of the leak, as a share below 1 or in percent ("1%"), and of the number of people
+        proven.
     search
         Whether to search for the least change that passes, if the report does not.
     seconds
@@ -112,6 +113,7 @@ def assess(
         If published cells contradict each other.
     """
     deadline = _find_deadline(seconds)
+    allowed = Allowed.of(max_leak, max_proven)
     check_people(X)
     check_same_rows(X=X, predictions=predictions, labels=labels, groups=groups, beliefs=beliefs)
     series = ReportSeries.of(report, predictions, len(X), positive)
@@ -122,9 +124,8 @@ def assess(
     if positive is not None and known is not None:
         known = mark_positive(known, positive)
     return assess_series(
-        series, series.read(X, labels), X, labels, groups, beliefs, known, max_leak=max_leak,
-        max_proven=max_proven, search=search, seconds=deadline - time.perf_counter(), error=error,
-        tell=tell, rng=rng,
+        series, series.read(X, labels), X, labels, groups, beliefs, known, allowed=allowed,
+        search=search, seconds=deadline - time.perf_counter(), error=error, tell=tell, rng=rng,
     )  # fmt: skip
 
 
@@ -137,8 +138,7 @@ def assess_series(
     beliefs: ArrayLike | None = None,
     known: DataFrame | None = None,
     *,
-    max_leak: float,
-    max_proven: int,
+    allowed: Allowed,
     search: bool,
     seconds: float,
     error: float = 0.03,
@@ -153,7 +153,6 @@ def assess_series(
         started + seconds * share / (2 if search else 1) for share in (_ATTACKED, _LISTED)
     )
     facts = read.facts
-    allowed = _check_allowed(max_leak, max_proven)
     truth = None if groups is None else _match_groups(groups, series, facts)
     prior, knowledge = _find_prior(series, X, labels, beliefs, known, facts, truth)
     reader = Reader(prior, truth, error)
@@ -243,14 +242,6 @@ def _find_deadline(seconds: float) -> float:
     """The end of the time limit, by `time.perf_counter`."""
     _check_number("seconds", seconds, _LONGEST)
     return time.perf_counter() + float(seconds)
-
-
-def _check_allowed(max_leak: float, max_proven: int) -> Allowed:
-    if not isinstance(max_leak, int | float | np.number) or not 0 <= max_leak <= 1:
-        raise InputError(f"max_leak must be a share from 0 to 1, not {show_value(max_leak)}")
-    if not isinstance(max_proven, int | np.integer) or max_proven < 0:
-        raise InputError(f"max_proven must be a number of people, not {show_value(max_proven)}")
-    return Allowed(float(max_leak), int(max_proven))
 
 
 def _find_prior(

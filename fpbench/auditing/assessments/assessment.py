@@ -220,20 +220,15 @@ class Assessment:
         """Every criterion with its threshold, and whether it is met."""
         proven = int(self.proven.sum())
         told = "the report raises the share of people who are guessed right by no more"
+        also, most = "the report proves the group of no more people", self.allowed.proven
         rows = (
-            ("leak", told, self.allowed.leak, self.leak),
-            (
-                "proven",
-                "the report proves the group of no more people",
-                self.allowed.proven,
-                proven,
-            ),
+            ("leak", told, self.allowed.leak, self.leak, self.allowed.holds_leak(self.leak)),
+            ("proven", also, most, proven, proven <= most),
         )
         return [
             {"name": name, "statement": statement, "threshold": threshold, "measured": measured,
-             "outcome": "not met" if measured > threshold else
-                        "met" if self.finished else "not decided"}
-            for name, statement, threshold, measured in rows
+             "outcome": "not met" if not holds else "met" if self.finished else "not decided"}
+            for name, statement, threshold, measured, holds in rows
         ]  # fmt: skip
 
     def to_text(self, width: int = 100) -> str:

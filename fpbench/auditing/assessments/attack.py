@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.base.arguments import show_value
+from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import Facts, Floats, Mask
 from fpbench.correction.facts.dual_ascent import condition_beliefs
 from fpbench.correction.facts.interior_point import LinearSolver
@@ -25,9 +28,36 @@ class Allowed:
     proven: int
     """Number of people whose group is proven."""
 
+    @classmethod
+    def of(cls, max_leak: float | str, max_proven: int) -> Self:
+        """The limits as users write them: a leak as 0.01 or "1%"; InputError for anything else."""
+        text = str(max_leak).rstrip()
+        percent = text.endswith("%")
+        try:
+            number = float(text.removesuffix("%"))
+        except ValueError:
+            number = math.nan
+        share = number / 100 if percent else number
+        if not (0 <= share <= 1 if percent else 0 <= share < 1):
+            ways = f"{number:g}% or {number / 100:g}" if 1 <= number < 100 else "1% or 0.01"
+            raise InputError(
+                f"max_leak (--max-leak): {show_value(max_leak)} is no share of people: write "
+                f"{ways} (a number without % is below 1)"
+            )
+        if not isinstance(max_proven, int | np.integer) or max_proven < 0:
+            raise InputError(f"max_proven must be a number of people, not {show_value(max_proven)}")
+        return cls(share, int(max_proven))
+
     def holds(self, leak: float, proven: int) -> bool:
         """Whether no more is given away."""
-        return leak <= self.leak and proven <= self.proven
+        return self.holds_leak(leak) and proven <= self.proven
+
+    def holds_leak(self, leak: float) -> bool:
+        """Whether a leak is within its limit: less than one of a billion people is none.
+
+        The leak is a difference of two shares, 61 % - 59 % for instance, which floats do not hold.
+        """
+        return round(leak - self.leak, 9) <= 0
 
     def __str__(self) -> str:
         points = 100 * self.leak

@@ -174,7 +174,7 @@ def test_a_report_that_fails_is_searched_and_one_that_passes_is_not():
     assert all(" ".join(change.words.split()) for change in result.change.passing)
     again = assess(best.report, X, predictions, **options)
     assert again.proven.sum() == 0
-    passing = assess(report, X, predictions, max_leak=1.0, max_proven=120, **options)
+    passing = assess(report, X, predictions, max_leak="100%", max_proven=120, **options)
     assert passing.passes
     assert passing.change is None
 
