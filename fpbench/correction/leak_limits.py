@@ -36,6 +36,8 @@ _ROUNDED = 1e-12
 """Relative amount by which an advantage is rounded up,"""
 _LAST_BITS = 1e-15
 """and absolute amount, more than the cancellation in a small one."""
+_ROUNDING = 1e-9
+"""Nats below 0 that are an error of rounding: an entropy in floats may be -1e-16."""
 _LEAST = np.finfo(np.float64).tiny
 """Stands for 0 in logarithms."""
 _LOG_PRICES = (-6.5, 30.0)
@@ -345,6 +347,6 @@ def _check_sizes(sizes: ArrayLike | None, people: int) -> _Floats:
 
 
 def _check_nats(nats: float) -> float:
-    if not 0 <= nats < math.inf:
+    if not -_ROUNDING <= nats < math.inf:
         raise InputError(f"nats must be at least 0 and finite, not {show_value(nats)}")
-    return float(nats)
+    return max(float(nats), 0.0)

@@ -271,6 +271,15 @@ def test_beliefs_that_are_none_are_refused(beliefs, message):
     assert message.replace("\\", "") in str(refused.value)
 
 
+def test_an_entropy_that_is_rounded_below_0_is_0():
+    beliefs = np.full((4, 2), 0.5)
+    for sizes in (None, [2, 2, 1, 1]):
+        assert limit_leak(beliefs, -1e-16, household_sizes=sizes) == 0
+        assert limit_leak(beliefs[:, [0, 1, 1]] / 1.5, -1e-16, household_sizes=sizes) < 1e-6
+    assert limit_leak_by_error(0.5, -1e-16, 4) == limit_leak_by_error(0.5, 0, 4)
+    assert limit_realised_gain(beliefs, -1e-16) == limit_realised_gain(beliefs, 0)
+
+
 def test_other_wrong_numbers_are_refused():
     beliefs = two([0.4, 0.6])
     with pytest.raises(InputError, match="nats must be at least 0 and finite, not -1"):

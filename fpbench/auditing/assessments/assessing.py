@@ -75,7 +75,8 @@ def assess(
     predictions, labels
         (n,) of two values; labels are needed by metrics that look at them. Predictions of R reports
         may be (n, R), missing (NaN) where a person is not in that report; so may those of a model
-        that was trained again. Beliefs use the first prediction of each person.
+        that was trained again. Beliefs use the first prediction of each person. Who is in none of
+        them does not count, and is as little known after as before.
     groups
         (n,) names of the true groups, to measure what is guessed right.
     beliefs
@@ -123,10 +124,22 @@ def assess(
         labels = check_bits(labels, len(X), "labels", positive, nameable=True)
     if positive is not None and known is not None:
         known = mark_positive(known, positive)
-    return assess_series(
-        series, series.read(X, labels), X, labels, groups, beliefs, known, allowed=allowed,
-        search=search, seconds=deadline - time.perf_counter(), error=error, tell=tell, rng=rng,
+    inside = series.inside
+    if not inside.all():
+        series, X = series.take(inside), X[inside]
+
+    def take(rows: Any) -> Any:
+        if rows is None or inside.all():
+            return rows
+        return rows[inside] if hasattr(rows, "iloc") else np.asarray(rows)[inside]
+
+    labels = take(labels)
+    result = assess_series(
+        series, series.read(X, labels), X, labels, take(groups), take(beliefs), known,
+        allowed=allowed, search=search, seconds=deadline - time.perf_counter(), error=error,
+        tell=tell, rng=rng,
     )  # fmt: skip
+    return result if inside.all() else result.over(inside, beliefs)
 
 
 def assess_series(
@@ -192,6 +205,7 @@ def assess_series(
         )  # fmt: skip
     return Assessment(
         groups=series.groups,
+        people=facts.people,
         reports=each,
         without=without,
         with_=without + findings.leak,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,8 @@ class Assessment:
     ----------
     groups
         Names of the K groups.
+    people
+        Number of people who are in any of the reports.
     reports
         The reports, in the order of publishing.
     without, with_
@@ -101,6 +103,7 @@ class Assessment:
     """
 
     groups: tuple[str, ...]
+    people: int
     reports: tuple[ReportAlone, ...]
     without: float
     with_: float
@@ -138,10 +141,28 @@ class Assessment:
     def _holds(self) -> bool:
         return self.allowed.holds(self.leak, int(self.proven.sum()))
 
+    def over(self, inside: Mask, beliefs: Any = None) -> Assessment:
+        """The same with rows for people who are in no report.
+
+        `inside`: (n,) whether a person is in a report. `beliefs`: (n, K), if given before; else
+        beliefs about people who are in none are the mean ones.
+        """
+        n = len(inside)
+        proven, unsure = np.zeros((2, n), np.bool_)
+        proven[inside], unsure[inside] = self.proven, self.proven_unsure
+        prior = np.tile(self.prior.mean(axis=0), (n, 1))
+        prior = prior if beliefs is None else np.array(beliefs, np.float64)
+        posterior = prior.copy()
+        prior[inside], posterior[inside] = self.prior, self.posterior
+        return replace(
+            self, proven=proven, proven_unsure=unsure, prior=prior, posterior=posterior,
+            facts=self.facts.over(np.flatnonzero(inside), n),
+        )  # fmt: skip
+
     @property
     def verdict(self) -> str:
         """One sentence."""
-        n, proven = len(self.proven), int(self.proven.sum())
+        n, proven = self.people, int(self.proven.sum())
         whose = f"the group of {proven:,} of {n:,} people" if proven else "nobody's group"
         finding = (
             f"{whose} is proven by {self._by}, and guesses get {format_percent(self.with_)} % of "
@@ -187,7 +208,7 @@ class Assessment:
             "passes": self.passes,
             "criteria": {"max_leak": self.allowed.leak, "max_proven": self.allowed.proven},
             "checks": self._list_checks(),
-            "people": len(self.proven),
+            "people": self.people,
             "groups": list(self.groups),
             "reports": [asdict(one) for one in self.reports],
             "beliefs_before": self.knowledge,

@@ -130,11 +130,6 @@ def read_files(
     blank = len(predicted) > 1
     predictions = np.stack([bits.column(frame, name, people, blank) for name in predicted], axis=1)
     bits.check_met(people)
-    if (nowhere := (predictions < 0).all(axis=1)).any():
-        raise InputError(
-            f"{people}, row {np.flatnonzero(nowhere)[0]}, columns {', '.join(predicted)}: the "
-            "person is in no report: leave the row out"
-        )
     series = _read_series(reports, predictions, decimals)
     groups = None
     if group is not None:
@@ -146,7 +141,11 @@ def read_files(
         other = _rename_known(other, known, names, label is not None, series.groups, bits)
         features = _check_features(features, people)
     paths |= {"people": people} | ({} if known is None else {"known": known})
-    return AssessmentFiles(series, features, labels, groups, other, paths, checksums)
+    inside = series.inside  # who is in no report does not count
+    return AssessmentFiles(
+        series.take(inside), features[inside], None if labels is None else labels[inside],
+        None if groups is None else groups[inside], other, paths, checksums,
+    )  # fmt: skip
 
 
 def _number_reports(reports: Sequence[Path]) -> dict[str, Path]:

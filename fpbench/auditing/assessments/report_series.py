@@ -15,7 +15,7 @@ from fpbench.auditing.fairness_reports.slices import Codes, check_bits, name_val
 from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.claims.combined_facts import join_reports
-from fpbench.claims.set_counts import ContradictionError, Facts
+from fpbench.claims.set_counts import ContradictionError, Facts, Mask
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -93,6 +93,15 @@ class ReportSeries:
         """(n,) each person's prediction in the first report that they are in."""
         first = (self.predictions >= 0).argmax(axis=1)
         return np.asarray(self.predictions[np.arange(len(first)), first])
+
+    @property
+    def inside(self) -> Mask:
+        """(n,) whether a person is in any report."""
+        return np.asarray((self.predictions >= 0).any(axis=1))
+
+    def take(self, people: Mask) -> ReportSeries:
+        """The same series about some of the people."""
+        return replace(self, predictions=self.predictions[people])
 
     def change_last(self, report: FairnessReport) -> ReportSeries:
         """The same series with another last report."""
@@ -183,9 +192,6 @@ def _read_predictions(
         )
     columns = list(_read_columns(frame, names, positive))
     codes = np.stack(columns * (count // len(columns)), axis=1)
-    if (nowhere := (codes < 0).all(axis=1)).any():
-        row = int(np.flatnonzero(nowhere)[0])
-        raise InputError(f"predictions, row {row}: the person is in no report: leave the row out")
     for name, own in zip(names, codes.T, strict=True):
         if (own < 0).all():
             raise InputError(f"predictions: nobody is in {name}")

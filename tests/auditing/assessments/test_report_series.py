@@ -65,6 +65,45 @@ def test_it_reads_what_combined_facts_tell():
     assert result.facts.name(0).startswith("report 1: ")
 
 
+@pytest.mark.parametrize("as_frames", [True, False])
+@pytest.mark.parametrize("given", [False, True])
+def test_who_is_in_no_report_does_not_count(as_frames, given):
+    """Of a series with people who left before, all rows may be given: these dilute no leak."""
+    may, june, X, _, both, groups = publish()
+    away = np.arange(400) % 4 == 3
+    rows = np.cumsum(~away) - 1
+    people, predictions = X.iloc[rows].reset_index(drop=True), np.where(
+        away[:, None], np.nan, both[rows]
+    )  # fmt: skip
+    beliefs = np.random.default_rng(0).dirichlet((9, 9), 400) if given else None
+    options = {"groups": groups[rows], "beliefs": beliefs}
+    if as_frames:
+        options["groups"] = pd.Series(groups[rows], index=range(9, 409))
+        predictions = pd.DataFrame(predictions, index=range(9, 409))
+        people.index = range(9, 409)
+    result = assess([may, june], people, predictions, **options)
+    own = {} if beliefs is None else {"beliefs": beliefs[~away]}
+    alone = assess([may, june], X, both, groups=groups, **own)
+    assert (result.verdict, result.limit) == (alone.verdict, alone.limit)
+    assert "of 300 people" in result.verdict
+    assert result.to_json()["people"] == 300
+    for name in ("proven", "proven_unsure", "prior", "posterior"):
+        assert (getattr(result, name)[~away] == getattr(alone, name)).all()
+    assert not result.proven[away].any()
+    assert (result.posterior[away] == result.prior[away]).all()
+    assert beliefs is None or (result.prior == beliefs).all()
+    assert result.facts.people == len(result.to_frame()) == 400
+
+
+def test_one_report_in_a_list_may_leave_people_out():
+    may, _, X, _, both, groups = publish(order=0)
+    row = [0, *range(300)]
+    again = np.r_[np.nan, both[:, 0]][:, None]
+    result = assess([may], X.iloc[row], again, groups=groups[row])
+    assert result.people == 300
+    assert result.verdict == assess(may, X, both[:, 0], groups=groups).verdict
+
+
 @pytest.mark.slow
 def test_one_report_in_a_list_is_that_report():
     may, _, X, predictions, _, _ = publish()
@@ -127,7 +166,7 @@ def test_known_people_have_one_column_of_predictions_by_either_name():
             lambda both: np.add(both, [0, 1]),
             "predictions of report 2, row .*: 2.0 is neither 0 nor 1",
         ),
-        (lambda both: np.where(np.arange(300)[:, None] == 3, np.nan, both), "row 3: the person is"),
+        (lambda both: np.where(np.arange(300)[:, None] == 3, np.nan, both), "other people"),
         (lambda both: both * [1, np.nan], "predictions: nobody is in report 2"),
         (lambda both: both[:, ::-1], "report 1: row 0, column 'n': .* other people"),
     ],
