@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,7 @@ from fpbench.claims.set_counts import Facts, Floats
 from fpbench.components.beliefs import check_beliefs
 from fpbench.components.guarantee import compose
 from fpbench.correction.leak_limits import limit_leak_by_error
-from fpbench.privacy.private_leak import limit_private_leak
+from fpbench.privacy.private_leak import limit_private_leak, limit_private_nats
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -168,6 +168,7 @@ def assess_series(
     facts = read.facts
     truth = None if groups is None else _match_groups(groups, series, facts)
     prior, knowledge = _find_prior(series, X, labels, beliefs, known, facts, truth)
+    privacy = _read_guarantees(series, prior)
     reader = Reader(prior, truth, error)
     findings = attack(facts, reader, attacked - time.perf_counter())
     proven = findings.proven
@@ -179,7 +180,6 @@ def assess_series(
     )
     alone = attack(facts.take(numbers), reader, deadline - time.perf_counter())
     each = _assess_each(series, read, reader, deadline)
-    private_limit, privacy = _limit_by_guarantees(series, prior)
     nats = limit_fact_nats(facts, seconds=deadline - time.perf_counter())
     cut = {
         "the attack": not findings.finished,
@@ -187,7 +187,7 @@ def assess_series(
         "the limit from the bits": time.perf_counter() > deadline,
         "the attacks on each report alone": not all(one.finished for one in each),
     }
-    change = None
+    nats, change = nats if privacy.nats is None else privacy.nats, None
 
     def find_reader(changed: Facts) -> Reader:
         """The reader of a changed report; shares that the report told are those of the changed."""
@@ -212,8 +212,8 @@ def assess_series(
         measured=truth is not None,
         leak_expected=float((findings.beliefs.max(axis=1) - prior.max(axis=1)).mean()),
         limit=limit_leak_by_error(1 - without, nats, facts.people, facts.groups),
-        private_limit=private_limit,
-        privacy=privacy,
+        private_limit=privacy.limit,
+        privacy=privacy.words,
         bits=nats / log(2),
         proven=proven,
         proven_unsure=unsure,
@@ -348,20 +348,34 @@ def _find_shares(facts: Facts, truth: NDArray[np.intp] | None) -> Floats:
     return shares
 
 
-def _limit_by_guarantees(series: ReportSeries, prior: Floats) -> tuple[float | None, str]:
-    """The greatest leak by the reports' guarantees, which these are, or why there is none."""
+class _Privacy(NamedTuple):
+    """What the reports' guarantees of differential privacy limit."""
+
+    limit: float | None
+    """The greatest leak; None if there is no guarantee of everything."""
+    words: str
+    """The guarantee, or why there is none; empty if there is no noise."""
+    nats: float | None = None
+    """The most that is told of everybody's group, where noise has no law that tells it."""
+
+
+def _read_guarantees(series: ReportSeries, prior: Floats) -> _Privacy:
     if not any(report.noisy.any() for report in series.reports):
-        return None, ""
+        return _Privacy(None, "")
     stated = []
     for name, report in zip(series.names, series.reports, strict=True):
         if not report.noisy.all():
-            return None, f"none, for numbers of {name} have no noise"
+            return _Privacy(None, f"none, for numbers of {name} have no noise")
         if report.guarantee is None:
-            return None, f"none, for {name} states no guarantee of exactly these rows"
-        stated.append(report.guarantee.guarantee)
+            return _Privacy(None, f"none, for {name} states no guarantee of exactly these rows")
+        stated.append(report.guarantee)
     try:
-        whole = compose(stated)
+        whole = compose(one.guarantee for one in stated)
     except InputError as error:
-        return None, f"none, for the guarantees do not add up: {error}"
+        return _Privacy(None, f"none, for the guarantees do not add up: {error}")
     parts = f"epsilon {whole.epsilon:g}" + (f", delta {whole.delta:g}" if whole.delta else "")
-    return limit_private_leak(prior, whole), f"{parts}, as {_STATE[len(stated) > 1]}"
+    nats, n = None, len(prior)
+    if any(one.fitted for one in stated):
+        nats = min(limit_private_nats(whole, n), n * log(prior.shape[1]))
+    words = f"{parts}, as {_STATE[len(stated) > 1]}"
+    return _Privacy(limit_private_leak(prior, whole), words, nats)

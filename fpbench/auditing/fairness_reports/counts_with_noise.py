@@ -137,6 +137,7 @@ class NoisyCounts:
             guarantee=mechanism.guarantee(epsilon, "attribute"),
             mechanism={"use": mechanism.name, **mechanism.model_dump(mode="json")},
             epsilon=float(epsilon), changes=changes,
+            fitted=type(mechanism).find_noise_law is Mechanism.find_noise_law,
         )  # fmt: skip
         return cls(blocks, counts, np.rint(answers), sigma, scale, stated)
 

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 _PER_ROW = ("cells", "metric", "group", "value", "n", "within", "sigma", "scale", "below")
 
 
+_CODED = ("cells", "group", "within")
+"""Of these, codes, and what a reader of a file may add (`decimals`)."""
+
+
 class ReportedPeople(NamedTuple):
     """The n people whom a report is about: all but their groups."""
 
@@ -195,12 +199,9 @@ class ReportRows:
         ordered = replace(
             self, columns=tuple(self.columns[c] for c in columns), cells=self.cells[:, columns]
         )
-        numbers = zip(self.value, self.n, self.sigma, self.scale, strict=True)
+        told = [getattr(self, name) for name in _PER_ROW if name not in _CODED]
         lines = [
-            repr([
-                ordered.describe_slice(row), str(self.metric[row]), self.groups[self.group[row]],
-                *map(float, published),
-            ])
-            for row, published in enumerate(numbers)
-        ]  # fmt: skip
+            repr([ordered.describe_slice(row), self.groups[self.group[row]], *map(str, published)])
+            for row, published in enumerate(zip(*told, strict=True))
+        ]
         return sha256("\n".join(sorted(lines)).encode()).hexdigest()

@@ -26,6 +26,8 @@ class StatedGuarantee(BaseModel):
     """What the mechanism was told to give all numbers together (`Mechanism.release`)."""
     changes: int = Field(ge=1)
     """Numbers that change by one if somebody's group changes: the L1 sensitivity."""
+    fitted: bool = False
+    """Whether the law of the noise was fitted to draws, which is no law to limit information by."""
     rows: str = ""
     """Checksum of the rows that a file states it of (`ReportRows.hash_values`)."""
 

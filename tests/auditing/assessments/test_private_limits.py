@@ -118,6 +118,8 @@ def test_no_exact_gain_exceeds_the_limit(noise, epsilon, people):
         counts = [n - 1, 1], [n, 0]
         gain = gain_exactly(report.guarantee, *counts, n, belief)
         assert gain <= result.private_limit * n + 1e-7
+        if report.guarantee.fitted:  # the bits are no better known than the guarantee
+            assert gain <= result.limit * n + 1e-7
         # And it is a limit by this guarantee, no larger one.
         pure = math.exp(epsilon) / (1 + math.exp(epsilon))
         delta = report.guarantee.guarantee.delta
@@ -131,6 +133,14 @@ def test_two_tables_share_the_guarantee(noise):
     one, two = [n - 1, 1, n - 2, 1], [n, 0, n - 1, 0]
     gain = gain_exactly(report.guarantee, one, two, n, 0.5)
     assert 0 < gain <= result.private_limit * n
+
+
+def test_bits_of_noise_without_a_law_are_those_of_the_guarantee():
+    """A Laplace law that is fitted to it tells less than a number that is true with .4."""
+    report, result, n = publish(Mumble(), 12.0, 300, 0, 0.5)
+    gain = gain_exactly(report.guarantee, [n - 1, 1], [n, 0], n, 0.5)
+    assert 0.3 < gain <= result.limit * n
+    assert result.bits == pytest.approx(n)
 
 
 def make_noisy(seed=0, **options):
