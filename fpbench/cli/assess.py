@@ -1,5 +1,6 @@
 """The `assess` command."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,14 @@ from fpbench.cli.screen import console
 
 if TYPE_CHECKING:
     from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
+
+
+class Beliefs(StrEnum):
+    """What a reader knows beforehand."""
+
+    LEARNT = "learnt"
+    SHARES = "shares"
+
 
 _EXCEEDS = 3
 """Exit code of a report that exceeds the limits."""
@@ -67,9 +76,28 @@ def assess(
             metavar="VALUE",
         ),
     ] = None,
+    household: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of the household: its people are cross-fitted together.",
+            autocompletion=complete_column,
+            metavar="COLUMN",
+        ),
+    ] = None,
+    beliefs: Annotated[
+        Beliefs,
+        typer.Option(
+            help="What the reader knows beforehand: learnt from --known, or else from the other "
+            "people of the table, if it has groups; or the groups' shares alone."
+        ),
+    ] = Beliefs.LEARNT,
     max_leak: Annotated[
-        str, typer.Option(help="Greatest rise of the share guessed right: 1% or 0.01, not 1.")
-    ] = "1%",
+        str | None,
+        typer.Option(
+            help="Greatest rise of the share guessed right: 1% or 0.01, not 1.  [default: 1%, "
+            "where beliefs are learnt]"
+        ),
+    ] = None,
     max_proven: Annotated[
         int, typer.Option(min=0, help="Greatest number of people whose group may be proven.")
     ] = 0,
@@ -86,6 +114,10 @@ def assess(
             "or else CSV."
         ),
     ] = None,
+    placebo: Annotated[
+        bool,
+        typer.Option("--placebo", help="Measure the leak of a table of other people, too."),
+    ] = False,
     no_search: Annotated[
         bool, typer.Option("--no-search", help="Do not search for a change that passes.")
     ] = False,
@@ -111,14 +143,16 @@ def assess(
     check_outputs(reads, json=json, protected=protected)
     if protected is not None and no_search:
         raise InputError("--protected writes what the search finds: leave out --no-search")
-    names = ColumnNames(group, tuple(prediction or ()), label, positive)
+    names = ColumnNames(group, tuple(prediction or ()), label, positive, household)
     with AttackProgress() as progress:
         files = read_files(report, people, known, names, decimals)
         read = files.read_reports()
         left = max(seconds - (time.perf_counter() - started), 1.0)
         result = assess_series(
-            files.series, read, files.X, files.labels, files.groups, known=files.known,
-            allowed=allowed, search=not no_search, seconds=left, tell=progress.tell,
+            files.series, read, files.X, files.labels, files.groups,
+            "shares" if beliefs is Beliefs.SHARES else None, files.known,
+            households=files.households, allowed=allowed, search=not no_search, placebo=placebo,
+            seconds=left, tell=progress.tell,
         )  # fmt: skip
     change = result.change.cheapest if result.change else None
     if protected is not None and change is not None:

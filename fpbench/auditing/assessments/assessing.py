@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import log
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.auditing.assessments.assessment import SHARES_ALONE, Assessment, ReportAlone
-from fpbench.auditing.assessments.attack import Allowed, Reader, attack
-from fpbench.auditing.assessments.known_people import code_groups, learn_beliefs, mark_positive
+from fpbench.auditing.assessments.assessment import (
+    CROSS_FITTED,
+    SHARES_ALONE,
+    Assessment,
+    ReportAlone,
+)
+from fpbench.auditing.assessments.attack import Allowed, Reader, attack, attack_cross_fitted
+from fpbench.auditing.assessments.known_people import (
+    code_groups,
+    cross_fit_beliefs,
+    learn_beliefs,
+    mark_positive,
+)
 from fpbench.auditing.assessments.least_change import ChangeSearch, Progress, find_least_change
+from fpbench.auditing.assessments.placebo import measure_placebo
 from fpbench.auditing.assessments.report_series import ReadReports, ReportSeries
 from fpbench.auditing.assessments.riskiest_cells import find_riskiest
 from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
-from fpbench.auditing.fairness_reports.slices import check_bits, check_people, name_values
+from fpbench.auditing.fairness_reports.slices import Codes, check_bits, check_people, name_values
 from fpbench.base.arguments import check_same_rows, check_type, show_value
-from fpbench.base.errors import InputError
+from fpbench.base.errors import DataError, InputError, check_choice
 from fpbench.claims.fact_information import limit_fact_nats
 from fpbench.claims.set_counts import Facts, Floats
 from fpbench.components.beliefs import check_beliefs
@@ -39,6 +51,8 @@ _ATTACKED, _LISTED = 0.6, 0.8
 half the limit if changes are searched."""
 _LONGEST = 1e6
 """Greatest time limit, in seconds."""
+_MAX_LEAK = 0.01
+"""Limit of the leak by default."""
 _STATE = "the report states", "the reports state together"
 
 
@@ -48,13 +62,15 @@ def assess(
     predictions: ArrayLike,
     labels: ArrayLike | None = None,
     groups: ArrayLike | None = None,
-    beliefs: ArrayLike | None = None,
+    beliefs: ArrayLike | Literal["shares"] | None = None,
     known: DataFrame | None = None,
     *,
+    households: ArrayLike | None = None,
     positive: Any = None,
-    max_leak: float | str = 0.01,
+    max_leak: float | str | None = None,
     max_proven: int = 0,
     search: bool = False,
+    placebo: bool = False,
     seconds: float = 60.0,
     error: float = 0.03,
     tell: Progress | None = None,
@@ -81,20 +97,30 @@ def assess(
         (n,) names of the true groups, to measure what is guessed right.
     beliefs
         (n, K) the adversary's calibrated prior beliefs; columns in the order of `report.groups`. By
-        default they are learnt from `known`, or else are the groups' shares in `groups`, or in the
-        largest cells of the report.
+        default they are learnt from `known`, or else from `groups` by cross-fitting: those about a
+        person by the adversary `a2` from the people of four other fifths, so that they hold what
+        anybody may know of people like these. Without either, and with "shares", they are the
+        groups' shares, in `groups` or in the largest cells of the report; then what columns tell
+        of people like these is charged to the report.
     known
         Other people whose groups the adversary knows: a frame with the columns of X, and `group`,
         `prediction` and, if labels are given, `label`. The adversary `a2` (boosted trees) is
         trained on 70 % of them and calibrated on the others.
+    households
+        (n,) values that are equal for people who are cross-fitted together, since their groups
+        depend on each other's; everybody is alone by default.
     positive
         The value of predictions and labels, of `known` people too, that counts as 1; needed if
         they are not 0 and 1 or truth values.
     max_leak, max_proven
         Limits: of the leak, as a share below 1 or in percent ("1%"), and of the number of people
-        proven.
+        proven. The limit of the leak is .01 by default, and none where beliefs are shares for want
+        of anything better.
     search
         Whether to search for the least change that passes, if the report does not.
+    placebo
+        Whether to measure the leak of a table of other people, too: each half of the people is
+        attacked with the table of the other half. Needs `groups`.
     seconds
         Time limit of everything together; each attack spends at most half of its time on proofs by
         linear programs. `unfinished` lists what ran out of time; a report whose attack did so does
@@ -116,7 +142,8 @@ def assess(
     deadline = _find_deadline(seconds)
     allowed = Allowed.of(max_leak, max_proven)
     check_people(X)
-    check_same_rows(X=X, predictions=predictions, labels=labels, groups=groups, beliefs=beliefs)
+    shared = {"beliefs": None if isinstance(beliefs, str) else beliefs, "households": households}
+    check_same_rows(X=X, predictions=predictions, labels=labels, groups=groups, **shared)
     series = ReportSeries.of(report, predictions, len(X), positive)
     if groups is not None:
         series.check_groups(groups)
@@ -129,15 +156,15 @@ def assess(
         series, X = series.take(inside), X[inside]
 
     def take(rows: Any) -> Any:
-        if rows is None or inside.all():
+        if rows is None or isinstance(rows, str) or inside.all():
             return rows
         return rows[inside] if hasattr(rows, "iloc") else np.asarray(rows)[inside]
 
     labels = take(labels)
     result = assess_series(
         series, series.read(X, labels), X, labels, take(groups), take(beliefs), known,
-        allowed=allowed, search=search, seconds=deadline - time.perf_counter(), error=error,
-        tell=tell, rng=rng,
+        households=take(households), allowed=allowed, search=search, placebo=placebo,
+        seconds=deadline - time.perf_counter(), error=error, tell=tell, rng=rng,
     )  # fmt: skip
     return result if inside.all() else result.over(inside, beliefs)
 
@@ -148,11 +175,13 @@ def assess_series(
     X: DataFrame,
     labels: ArrayLike | None,
     groups: ArrayLike | None,
-    beliefs: ArrayLike | None = None,
+    beliefs: ArrayLike | Literal["shares"] | None = None,
     known: DataFrame | None = None,
     *,
+    households: ArrayLike | None = None,
     allowed: Allowed,
     search: bool,
+    placebo: bool = False,
     seconds: float,
     error: float = 0.03,
     tell: Progress | None = None,
@@ -161,16 +190,38 @@ def assess_series(
     """What reports give away, from their facts in `read`; other parameters as in `assess`."""
     _check_number("error", error, 1)
     check_type("search", search, bool, "True or False")
+    check_type("placebo", placebo, bool, "True or False")
     started, deadline = time.perf_counter(), time.perf_counter() + seconds
     attacked, listed = (
         started + seconds * share / (2 if search else 1) for share in (_ATTACKED, _LISTED)
     )
     facts = read.facts
     truth = None if groups is None else _match_groups(groups, series, facts)
-    prior, knowledge = _find_prior(series, X, labels, beliefs, known, facts, truth)
+    if placebo and truth is None:
+        raise InputError("a placebo needs true groups: groups= (--group)")
+    labelled = None if labels is None else check_bits(labels, facts.people, "labels")
+
+    def cross_fit(repetition: int) -> Floats:
+        assert truth is not None
+        return cross_fit_beliefs(
+            X, series.first_predictions, labelled, truth, series.groups, households, repetition
+        )
+
+    prior, knowledge, fit = _find_prior(
+        series, X, labelled, beliefs, known, facts, truth, None if truth is None else cross_fit
+    )
+    shares = knowledge.startswith(SHARES_ALONE)
+    if allowed.leak is None and not (shares and truth is None):
+        allowed = replace(allowed, leak=_MAX_LEAK)
+    reader, folds_matter = Reader(prior, truth, error), False
+    if fit is None:
+        findings = attack(facts, reader, attacked - time.perf_counter())
+    else:
+        reader, findings, folds_matter = attack_cross_fitted(
+            facts, fit, reader, allowed, attacked - time.perf_counter()
+        )
+        prior = reader.prior
     privacy = _read_guarantees(series, prior)
-    reader = Reader(prior, truth, error)
-    findings = attack(facts, reader, attacked - time.perf_counter())
     proven = findings.proven
     before = prior[np.arange(len(prior)), findings.possible.argmax(axis=1)]
     unsure = proven & (before > _UNSURE[0]) & (before < _UNSURE[1])
@@ -187,11 +238,13 @@ def assess_series(
         "the limit from the bits": time.perf_counter() > deadline,
         "the attacks on each report alone": not all(one.finished for one in each),
     }
-    nats, change = nats if privacy.nats is None else privacy.nats, None
+    nats = nats if privacy.nats is None else privacy.nats
+    null = measure_placebo(facts, reader, deadline - time.perf_counter()) if placebo else None
+    change = None
 
     def find_reader(changed: Facts) -> Reader:
         """The reader of a changed report; shares that the report told are those of the changed."""
-        if knowledge != SHARES_ALONE or truth is not None:
+        if not shares or truth is not None:
             return reader
         return Reader(_tile_shares(changed, truth), truth, error)
 
@@ -228,6 +281,8 @@ def assess_series(
         alone=(int(alone.proven.sum()), alone.leak),
         allowed=allowed,
         change=change,
+        folds_matter=folds_matter,
+        placebo=null,
     )
 
 
@@ -261,17 +316,21 @@ def _find_deadline(seconds: float) -> float:
 def _find_prior(
     series: ReportSeries,
     X: DataFrame,
-    labels: ArrayLike | None,
-    beliefs: ArrayLike | None,
+    labels: Codes | None,
+    beliefs: ArrayLike | Literal["shares"] | None,
     known: DataFrame | None,
     facts: Facts,
     truth: NDArray[np.intp] | None,
-) -> tuple[Floats, str]:
-    """(n, K) beliefs before the report, and a description of their source."""
+    fit: Callable[[int], Floats] | None,
+) -> tuple[Floats, str, Callable[[int], Floats] | None]:
+    """(n, K) beliefs before the report, a description of their source, and `fit` if it was used."""
     n, names = facts.people, series.groups
+    if beliefs is not None and known is not None:
+        raise InputError("give beliefs, or known people to learn them from, not both")
+    if isinstance(beliefs, str):
+        check_choice("beliefs", beliefs, ("shares",))
+        return _tile_shares(facts, truth), SHARES_ALONE, None
     if beliefs is not None:
-        if known is not None:
-            raise InputError("give beliefs, or known people to learn them from, not both")
         named = list(name_values(getattr(beliefs, "columns", ())))
         if named != list(names) and sorted(named) == sorted(names):
             raise InputError(
@@ -284,16 +343,20 @@ def _find_prior(
                 f"beliefs must be ({n}, {facts.groups}), a probability of each of "
                 f"{', '.join(names)} for each person of X, not {prior.shape}"
             )
-        return prior, "as given"
+        return prior, "as given", None
     if known is not None:
-        labelled = None if labels is None else check_bits(labels, n, "labels")
-        learnt = learn_beliefs(known, X, series.first_predictions, labelled, names)
+        learnt = learn_beliefs(known, X, series.first_predictions, labels, names)
         shared = sum(name in known for name in X.columns)
         return learnt, (
             f"of boosted trees, learnt from {shared} columns of {len(known):,} people whose group "
             "is known"
-        )
-    return _tile_shares(facts, truth), SHARES_ALONE
+        ), None  # fmt: skip
+    if fit is None:
+        return _tile_shares(facts, truth), SHARES_ALONE, None
+    try:
+        return fit(0), CROSS_FITTED, fit
+    except DataError as error:
+        return _tile_shares(facts, truth), f"{SHARES_ALONE} (too few to learn from: {error})", None
 
 
 def _match_groups(groups: ArrayLike, series: ReportSeries, facts: Facts) -> NDArray[np.intp]:

@@ -12,6 +12,7 @@ import numpy as np
 from fpbench.auditing.assessments.attack import Allowed
 from fpbench.auditing.assessments.layout import LayoutPage, LayoutPart, lay_out_html, lay_out_text
 from fpbench.auditing.assessments.least_change import ChangeSearch
+from fpbench.auditing.assessments.placebo import Placebo
 from fpbench.auditing.assessments.riskiest_cells import RiskyCell
 from fpbench.base.argument_types import check_methods
 from fpbench.base.text import format_percent, format_points, format_points_above
@@ -22,7 +23,12 @@ if TYPE_CHECKING:
 
 
 SHARES_ALONE = "the groups' shares, the same for everybody"
-"""Prior knowledge of an adversary who is given neither beliefs nor known people."""
+"""Prior knowledge of an adversary who has nothing to learn beliefs from."""
+CROSS_FITTED = (
+    "of boosted trees, learnt for each person from the other people of the table (cross-fitting): "
+    "what anybody may know of people like these"
+)
+"""Prior knowledge learnt from the other people, whose true groups are given."""
 _NAMED = 3
 """Most reports that the verdict names."""
 
@@ -100,6 +106,10 @@ class Assessment:
         The limits.
     change
         The search for the least change that passes; None if there was none.
+    folds_matter
+        Whether the verdict depends on how people were divided into folds for cross-fitting.
+    placebo
+        The leak of a table of other people; None if it was not asked for.
     """
 
     groups: tuple[str, ...]
@@ -126,6 +136,8 @@ class Assessment:
     allowed: Allowed
     change: ChangeSearch | None = None
     unfinished: tuple[str, ...] = ()
+    folds_matter: bool = False
+    placebo: Placebo | None = None
 
     @property
     def leak(self) -> float:
@@ -134,8 +146,8 @@ class Assessment:
 
     @property
     def passes(self) -> bool:
-        """Whether the attack ended, and stayed within the limits."""
-        return self.finished and self._holds
+        """Whether the attack ended, stayed within the limits, and would with any folds."""
+        return self.finished and not self.folds_matter and self._holds
 
     @property
     def _holds(self) -> bool:
@@ -171,6 +183,8 @@ class Assessment:
         start = "May be published within these limits" if self.passes else "Do not publish"
         if self._holds and not self.finished:
             start = "Not decided, because the attack ran out of time; so far"
+        elif self._holds and self.folds_matter:
+            start = "Not decided, because the leak is so near its limit that the folds decide"
         return f"{start}: {finding} (allowed: {self.allowed})."
 
     @property
@@ -217,6 +231,7 @@ class Assessment:
                 "with": self.with_,
                 "leak": self.leak,
                 "leak_is": "measured" if self.measured else "expected",
+                "placebo": None if self.placebo is None else asdict(self.placebo),
                 "leak_expected": self.leak_expected,
                 "limit": self.limit,
                 "private_limit": self.private_limit,
@@ -242,13 +257,15 @@ class Assessment:
         proven = int(self.proven.sum())
         told = "the report raises the share of people who are guessed right by no more"
         also, most = "the report proves the group of no more people", self.allowed.proven
-        rows = (
-            ("leak", told, self.allowed.leak, self.leak, self.allowed.holds_leak(self.leak)),
-            ("proven", also, most, proven, proven <= most),
-        )
+        rows: list[tuple[str, str, float, float, bool]] = [
+            ("proven", also, most, proven, proven <= most)
+        ]
+        if (leak := self.allowed.leak) is not None:
+            rows.insert(0, ("leak", told, leak, self.leak, self.allowed.holds_leak(self.leak)))
+        ended = self.finished and not self.folds_matter
         return [
             {"name": name, "statement": statement, "threshold": threshold, "measured": measured,
-             "outcome": "not met" if not holds else "met" if self.finished else "not decided"}
+             "outcome": "not met" if not holds else "met" if ended else "not decided"}
             for name, statement, threshold, measured, holds in rows
         ]  # fmt: skip
 
@@ -289,7 +306,14 @@ class Assessment:
             if self.measured
             else "as the beliefs expect, since the true groups are unknown"
         )
+        if self.allowed.leak is None:
+            how += (
+                "; it does not decide: true groups (--group) or known people (--known) would show "
+                "how much of it anybody may know of people like these"
+            )
         yield "leak", f"{format_points(self.leak)} points, {how}"
+        if self.placebo is not None:
+            yield "placebo", str(self.placebo)
         more = "more may be provable than was found"
         if not self.finished:
             more = "the attack ran out of time, so more may be provable"
@@ -306,8 +330,6 @@ class Assessment:
         if self.leak > self.limit:
             rest = format_points(self.leak - self.limit)
             more = f"; the leak is {rest} above: chance, or learnt from other people as well"
-            if self.knowledge == SHARES_ALONE:
-                more += " (--known, known= in Python, gives the adversary such people beforehand)"
         yield (
             "limit",
             f"{format_points_above(self.limit)} points is the most that "
@@ -330,10 +352,13 @@ class Assessment:
             "tells",
             f"{kind} by group in {self._sets:,} sets of people, at most {self.bits:,.0f} bits",
         )
+        charged = ""
+        if self.knowledge.startswith(SHARES_ALONE):
+            charged = ", so that what columns tell of people like these is charged to the table"
         yield (
             "beliefs",
-            f"before: {self.knowledge}; after: within {self.error_bound:.3f} of the optimum (root "
-            "mean square, of people who are not proven)",
+            f"before: {self.knowledge}{charged}; after: within {self.error_bound:.3f} of the "
+            "optimum (root mean square, of people who are not proven)",
         )
 
     def _list_cells(self) -> LayoutPart:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -18,18 +19,21 @@ from fpbench.correction.facts.interior_point import LinearSolver
 from fpbench.correction.facts.linear_programs import prove_and_log
 from fpbench.correction.facts.propagation import propagate
 
+_MOST_REPETITIONS = 8
+"""Of cross-fitting, where the verdict depends on the folds."""
+
 
 @dataclass(frozen=True)
 class Allowed:
     """Limits of what may be given away."""
 
-    leak: float
-    """Rise of the share of people who are guessed right."""
+    leak: float | None
+    """Rise of the share of people who are guessed right; None if it does not decide."""
     proven: int
     """Number of people whose group is proven."""
 
     @classmethod
-    def of(cls, max_leak: float | str, max_proven: int) -> Self:
+    def of(cls, max_leak: float | str | None, max_proven: int) -> Self:
         """The limits as users write them: a leak as 0.01 or "1%"; InputError for anything else."""
         text = str(max_leak).rstrip()
         percent = text.endswith("%")
@@ -38,7 +42,7 @@ class Allowed:
         except ValueError:
             number = math.nan
         share = number / 100 if percent else number
-        if not (0 <= share <= 1 if percent else 0 <= share < 1):
+        if max_leak is not None and not (0 <= share <= 1 if percent else 0 <= share < 1):
             ways = f"{number:g}% or {number / 100:g}" if 1 <= number < 100 else "1% or 0.01"
             raise InputError(
                 f"max_leak (--max-leak): {show_value(max_leak)} is no share of people: write "
@@ -46,7 +50,7 @@ class Allowed:
             )
         if not isinstance(max_proven, int | np.integer) or max_proven < 0:
             raise InputError(f"max_proven must be a number of people, not {show_value(max_proven)}")
-        return cls(share, int(max_proven))
+        return cls(None if max_leak is None else share, int(max_proven))
 
     def holds(self, leak: float, proven: int) -> bool:
         """Whether no more is given away."""
@@ -57,9 +61,11 @@ class Allowed:
 
         The leak is a difference of two shares, 61 % - 59 % for instance, which floats do not hold.
         """
-        return round(leak - self.leak, 9) <= 0
+        return self.leak is None or round(leak - self.leak, 9) <= 0
 
     def __str__(self) -> str:
+        if self.leak is None:
+            return f"at most {self.proven:,} proven"
         points = 100 * self.leak
         return (
             f"at most {self.proven:,} proven, and a leak of {points:g} point{'s' * (points != 1)}"
@@ -134,16 +140,9 @@ def attack(
         Of linear programs, for several attacks; by default one of its own.
     """
     deadline = time.perf_counter() + seconds
-    before = reader.accuracy(reader.prior)
 
     def conclude(possible: Mask, finished: bool = True) -> Findings:
-        after = condition_beliefs(
-            facts, reader.prior, possible, error=reader.error,
-            seconds=deadline - time.perf_counter(),
-        )  # fmt: skip
-        leak = reader.accuracy(after.beliefs) - before
-        ended = finished and (after.error_bound <= reader.error or time.perf_counter() < deadline)
-        return Findings(possible, after.beliefs, after.error_bound, leak, ended)
+        return believe(facts, reader, possible, deadline, finished)
 
     propagated = propagate(facts)
     if allowed is not None:
@@ -159,3 +158,54 @@ def attack(
     if allowed is not None and (possible == propagated).all():
         return replace(first, finished=first.finished and finished)
     return conclude(possible, finished)
+
+
+def believe(
+    facts: Facts, reader: Reader, possible: Mask, deadline: float, finished: bool = True
+) -> Findings:
+    """What a reader believes, given the groups (n, K) that are possible.
+
+    `deadline`: by `time.perf_counter`. `finished`: whether the search for proofs ended in time.
+    """
+    after = condition_beliefs(
+        facts, reader.prior, possible, error=reader.error, seconds=deadline - time.perf_counter()
+    )
+    leak = reader.accuracy(after.beliefs) - reader.accuracy(reader.prior)
+    ended = finished and (after.error_bound <= reader.error or time.perf_counter() < deadline)
+    return Findings(possible, after.beliefs, after.error_bound, leak, ended)
+
+
+def attack_cross_fitted(
+    facts: Facts,
+    fit: Callable[[int], Floats],
+    reader: Reader,
+    allowed: Allowed,
+    seconds: float,
+) -> tuple[Reader, Findings, bool]:
+    """An attack whose beliefs are cross-fitted: the reader, its findings, whether folds matter.
+
+    Beliefs are means over repetitions, which are doubled until the verdict of either half of them
+    is that of all.
+
+    `fit`: gives beliefs (n, K) by the number of the repetition. `reader`: the one of repetition 0.
+    """
+    deadline = time.perf_counter() + seconds
+    repetitions = [reader.prior, fit(1)]
+
+    def average(parts: list[Floats]) -> Reader:
+        return replace(reader, prior=np.mean(parts, axis=0))
+
+    reader = average(repetitions)
+    findings = attack(facts, reader, deadline - time.perf_counter())
+    while True:
+        half = len(repetitions) // 2
+        same = all(
+            believe(facts, average(part), findings.possible, deadline).within(allowed)
+            == findings.within(allowed)
+            for part in (repetitions[:half], repetitions[half:])
+        )
+        if same or len(repetitions) == _MOST_REPETITIONS or time.perf_counter() > deadline:
+            return reader, findings, not same
+        repetitions += [fit(number) for number in range(2 * half, 4 * half)]
+        reader = average(repetitions)
+        findings = believe(facts, reader, findings.possible, deadline, findings.finished)

@@ -36,6 +36,8 @@ class ColumnNames:
     """Of the label."""
     positive: str | None = None
     """The value of predictions and labels that counts as 1, where they are not 0 and 1."""
+    household: str | None = None
+    """Of people's households."""
 
     def find(self, what: str, frame: DataFrame) -> str | None:
         """The column of a frame: the one given, or else the one called `what`; None if missing."""
@@ -59,6 +61,7 @@ class AssessmentFiles:
     labels: Codes | None
     groups: Series | None
     known: DataFrame | None
+    households: Series | None
     """As parameters of `fpbench.assess`."""
     paths: dict[str, Path]
     checksums: dict[str, str]
@@ -136,7 +139,9 @@ def read_files(
         groups = frame[group].astype(object)
         _check_groups(groups, series.groups, people, group)
         series.check_groups(groups)
-    features = frame.drop(columns=[name for name in (*predicted, label, group) if name])
+    apart = (*predicted, label, group, names.household)
+    features = frame.drop(columns=[name for name in apart if name])
+    households = None if names.household is None else frame[names.household]
     if other is not None and known is not None:
         other = _rename_known(other, known, names, label is not None, series.groups, bits)
         features = _check_features(features, people)
@@ -144,7 +149,8 @@ def read_files(
     inside = series.inside  # who is in no report does not count
     return AssessmentFiles(
         series.take(inside), features[inside], None if labels is None else labels[inside],
-        None if groups is None else groups[inside], other, paths, checksums,
+        None if groups is None else groups[inside], other,
+        None if households is None else households[inside], paths, checksums,
     )  # fmt: skip
 
 
@@ -194,7 +200,7 @@ def _check_named(
 ) -> None:
     """Refuse given columns that do not exist; the one of the group may be in either file."""
     roles = {"--group": names.group, "--label": names.label}
-    roles |= {"--prediction": next(iter(names.predictions), None)}
+    roles |= {"--prediction": next(iter(names.predictions), None), "--household": names.household}
     for option, column in roles.items():
         for other_option, other_column in roles.items():
             if column is not None and column == other_column and option != other_option:
@@ -202,7 +208,7 @@ def _check_named(
                     f"{other_option} and {option} both name the column {column!r}: name one of its "
                     "own for each"
                 )
-    needed = [(frame, people, name) for name in (*names.predictions, names.label)]
+    needed = [(frame, people, name) for name in (*names.predictions, names.label, names.household)]
     if other is None or known is None:
         needed.append((frame, people, names.group))
     else:

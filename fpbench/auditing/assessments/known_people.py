@@ -1,13 +1,18 @@
-"""Beliefs about people's groups, learnt from others whose groups are known."""
+"""Beliefs about people's groups, learnt from others: known people, or the other people of a report.
+
+Cross-fitting: each person's belief is learnt from the people of the other folds, so that it holds
+what anybody may know of people like these, and nothing of this person's own group.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from fpbench.auditing.fairness_reports.long_form import numbers_rows
 from fpbench.auditing.fairness_reports.slices import Codes, check_bits, name_values
 from fpbench.base.arguments import check_columns_distinct
 from fpbench.base.arrays import check_binary
@@ -27,6 +32,9 @@ KNOWN_COLUMNS = ("group", "prediction", "label")
 
 _ADVERSARY = "a2"
 """The strongest adversary that sees what readers of a report see."""
+_FOLDS = 5
+_MOST_LEARNT = 50_000
+"""Most people that a fold's beliefs are learnt from; more hardly sharpen them."""
 
 
 def learn_beliefs(
@@ -67,26 +75,107 @@ def learn_beliefs(
     if not shared:
         raise InputError("the known people have none of the columns of X")
     sensitive = code_groups(known["group"], groups, "the known people")
-    _check_two_groups(sensitive, f"the {len(known):,} known people")
     answers = _read_bits(known, "prediction")
     # The adversary requires labels; its trees ignore a constant column.
     seen = np.zeros(len(X), np.int64) if labels is None else labels
     known_labels = np.zeros(len(known), np.int64) if labels is None else _read_bits(known, "label")
     pairs = {name: _match_columns(X[name], known[name]) for name in shared}
-    # Trees fail on a column without values, and learn nothing from a constant one.
-    used = [name for name in shared if pairs[name][1].nunique(dropna=False) > 1] or shared
-    ours, theirs = (pd.DataFrame({name: pairs[name][side] for name in used}) for side in (0, 1))
-    names = tuple(groups)
-    view = View(
-        target=Sample(names, features=ours, predictions=predictions, labels=seen),
-        attack=Sample(
-            names, features=theirs, predictions=answers, labels=known_labels, sensitive=sensitive
-        ),
+    ours, theirs = (
+        pd.DataFrame({name: pair[side] for name, pair in pairs.items()}) for side in (0, 1)
     )
+    return _guess_groups(
+        _Seen(ours, predictions, seen), _Seen(theirs, answers, known_labels), sensitive, groups
+    )
+
+
+def cross_fit_beliefs(
+    X: DataFrame,
+    predictions: Codes,
+    labels: Codes | None,
+    truth: NDArray[np.intp],
+    groups: Sequence[str],
+    households: ArrayLike | None = None,
+    repetition: int = 0,
+) -> Beliefs:
+    """Calibrated beliefs (n, K) of the adversary `a2`, each learnt from people of other folds.
+
+    `X`: n rows. `predictions`, `labels`: (n,) in {0, 1}. `truth`: (n,) codes of `groups`.
+    `households`: (n,) values that are equal for people who are in one fold together; everybody is
+    alone by default. `repetition` numbers the division into folds, which is always the same for a
+    number.
+
+    Raises DataError if a fold leaves too few people, or people of one group, to learn from.
+    """
+    import pandas as pd
+
+    check_columns_distinct("X has", X.columns)
+    # The order of rows is no knowledge of people like these.
+    names = [name for name in X.columns if not numbers_rows(list(map(str, X[name])))]
+    columns = pd.DataFrame(
+        {name: _match_columns(X[name], X[name])[0] for name in names}, index=np.arange(len(X))
+    )
+    seen = np.zeros(len(X), np.int64) if labels is None else labels
+    rng = np.random.default_rng(repetition)
+    fold = _divide(truth, households, rng)
+
+    everybody = _Seen(columns, predictions, seen)
+    beliefs = np.empty((len(X), len(groups)))
+    for one in range(_FOLDS):
+        inside, others = np.flatnonzero(fold == one), np.flatnonzero(fold != one)
+        if len(inside):
+            learnt = np.sort(rng.permutation(others)[:_MOST_LEARNT])
+            beliefs[inside] = _guess_groups(
+                everybody.take(inside), everybody.take(learnt), truth[learnt], groups
+            )
+    return beliefs
+
+
+def _divide(
+    truth: NDArray[np.intp], households: ArrayLike | None, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """(n,) folds: of alike many people of each group, or of alike many households."""
+    if households is not None:
+        _, household = np.unique(np.asarray(households).astype(str), return_inverse=True)
+        return np.asarray(rng.permutation(household.max() + 1)[household] % _FOLDS)
+    order = rng.permutation(len(truth))
+    fold = np.empty(len(truth), np.intp)
+    fold[order[np.argsort(truth[order], kind="stable")]] = np.arange(len(truth)) % _FOLDS
+    return fold
+
+
+class _Seen(NamedTuple):
+    """What an adversary sees of people."""
+
+    features: DataFrame
+    predictions: Codes
+    labels: Codes
+
+    def take(self, rows: NDArray[np.intp]) -> _Seen:
+        """These people."""
+        features = self.features.iloc[rows].reset_index(drop=True)
+        return _Seen(features, self.predictions[rows], self.labels[rows])
+
+
+def _guess_groups(
+    target: _Seen, others: _Seen, truth: NDArray[np.intp], groups: Sequence[str]
+) -> Beliefs:
+    """Calibrated beliefs about the target, of the adversary trained on others of true groups."""
+    _check_two_groups(truth, f"the {len(truth):,} known people")
+    # Trees fail on a column without values, and learn nothing from a constant one.
+    names = list(others.features)
+    used = [name for name in names if others.features[name].nunique(dropna=False) > 1] or names
+    samples = [
+        Sample(
+            tuple(groups), features=one.features[used], predictions=one.predictions,
+            labels=one.labels, sensitive=codes,
+        )
+        for one, codes in ((target, None), (others, truth))
+    ]  # fmt: skip
+    view = View(*samples)
     adversary: Any = discover().component("adversary", _ADVERSARY)()
     with use_one_thread():
         guess = adversary.guess(view, np.random.default_rng(0))
-    held_out = sensitive[guess.held_out]
+    held_out = truth[guess.held_out]
     _check_two_groups(held_out, f"the {len(held_out)} known people on whom beliefs are calibrated")
     return calibrate_beliefs(guess.beliefs, guess.held_out_beliefs, held_out)[0]
 

@@ -19,7 +19,8 @@ from fpbench.claims import Facts
 @pytest.mark.slow
 def test_a_report_that_tells_much_is_not_to_be_published():
     X, predictions, groups = make_people()
-    result = assess(make_report(X, predictions, groups), X, predictions, groups=groups)
+    report = make_report(X, predictions, groups)
+    result = assess(report, X, predictions, groups=groups, beliefs="shares")
     truth = (groups == "m").astype(int)
     assert result.proven.sum() > 100
     assert (result.posterior.argmax(axis=1) == truth)[result.proven].all()
@@ -66,10 +67,11 @@ def test_a_report_of_no_cells_tells_nothing(metric):
 def test_limits_decide():
     X, predictions, groups = make_people()
     report = make_report(X, predictions, groups, order=1, min_cell=10)
-    tells = assess(report, X, predictions, groups=groups)
+    tells = assess(report, X, predictions, groups=groups, beliefs="shares")
     assert tells.leak > 0.1
     assert not tells.passes
-    loose = assess(report, X, predictions, groups=groups, max_leak=0.5, max_proven=400)
+    limits = {"max_leak": 0.5, "max_proven": 400}
+    loose = assess(report, X, predictions, groups=groups, beliefs="shares", **limits)
     assert loose.passes
 
 
@@ -88,7 +90,7 @@ def test_better_beliefs_leave_less_to_leak():
     report = make_report(X, predictions, groups, order=1, min_cell=10)
     share = np.where(X["likely"] == "1", 0.96, 0.04)
     beliefs = np.stack([1 - share, share], axis=1)
-    blind = assess(report, X, predictions, groups=groups)
+    blind = assess(report, X, predictions, groups=groups, beliefs="shares")
     knowing = assess(report, X, predictions, groups=groups, beliefs=beliefs)
     assert knowing.without > blind.without + 0.2
     assert knowing.leak < blind.leak
@@ -242,7 +244,7 @@ def test_known_people_make_the_adversary_stronger():
     X, predictions, groups = make_people()
     others, theirs, names = make_people(600, seed=1)
     report = make_report(X, predictions, groups, order=1, min_cell=10)
-    blind = assess(report, X, predictions, groups=groups)
+    blind = assess(report, X, predictions, groups=groups, beliefs="shares")
     known = others.assign(group=names, prediction=theirs)
     learnt = assess(report, X, predictions, groups=groups, known=known)
     assert learnt.without > blind.without + 0.2

@@ -144,8 +144,9 @@ def test_only_the_last_report_is_changed_and_only_if_that_can_help():
 def test_noise_of_all_reports_adds_up():
     noise = {"noise": "discrete-laplace", "epsilon": 0.2, "rng": 0, "min_cell": 0}
     may, june, X, predictions, both, groups = publish(**noise)
-    result = assess([may, june], X, both, groups=groups)
-    alone = assess(may, X, predictions, groups=groups)
+    shares = {"groups": groups, "beliefs": "shares"}
+    result = assess([may, june], X, both, **shares)
+    alone = assess(may, X, predictions, **shares)
     assert not result.proven.any()
     assert result.private_limit > alone.private_limit
 
