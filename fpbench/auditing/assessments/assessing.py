@@ -239,7 +239,9 @@ def assess_series(
         "the attacks on each report alone": not all(one.finished for one in each),
     }
     nats = nats if privacy.nats is None else privacy.nats
-    null = measure_placebo(facts, reader, deadline - time.perf_counter()) if placebo else None
+    null = None
+    if placebo:
+        null = measure_placebo(facts, reader, households, deadline - time.perf_counter())
     change = None
 
     def find_reader(changed: Facts) -> Reader:

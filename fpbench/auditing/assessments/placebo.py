@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from fpbench.auditing.assessments.attack import Reader
 from fpbench.base.text import format_points
@@ -28,8 +29,8 @@ class Placebo:
 
     @property
     def significant(self) -> bool:
-        """Whether it differs from 0 by more than chance, at 95 %."""
-        return abs(self.leak) > _QUANTILE * self.error
+        """Whether it is above 0 by more than chance (one-sided, 2.5 %)."""
+        return self.leak > _QUANTILE * self.error
 
     def __str__(self) -> str:
         low, high = (self.leak + side * _QUANTILE * self.error for side in (-1, 1))
@@ -40,7 +41,12 @@ class Placebo:
         )
 
 
-def measure_placebo(facts: Facts, reader: Reader, seconds: float = math.inf) -> Placebo:
+def measure_placebo(
+    facts: Facts,
+    reader: Reader,
+    households: ArrayLike | None = None,
+    seconds: float = math.inf,
+) -> Placebo:
     """Attack each half of the people with the exact table of the other half.
 
     A reader of a table about others learns what share of people like these belongs to a group: for
@@ -50,14 +56,16 @@ def measure_placebo(facts: Facts, reader: Reader, seconds: float = math.inf) -> 
     Numbers of overlapping sets are off together: the variance is multiplied by the number of sets
     that a person is in (a composite likelihood of weight one a person).
 
-    `reader` knows the true groups.
+    `reader` knows the true groups. `households`: (n,) values that are equal for people who are in
+    one half together; everybody is alone by default.
     """
     assert reader.truth is not None
     deadline = time.perf_counter() + seconds
     published = facts.take(~facts.derived)
     members = np.eye(facts.groups)[reader.truth]
-    half = np.zeros(facts.people, np.bool_)
-    half[np.random.default_rng(0).permutation(facts.people)[::2]] = True
+    alone = np.arange(facts.people) if households is None else np.asarray(households).astype(str)
+    homes, home = np.unique(alone, return_inverse=True)
+    half = (np.random.default_rng(0).permutation(len(homes)) % 2 == 0)[home]
     before, after = reader.prior.argmax(axis=1), np.empty(facts.people, np.intp)
     for own in (half, ~half):
         told = _tell_of_others(published, members, own)
@@ -68,7 +76,7 @@ def measure_placebo(facts: Facts, reader: Reader, seconds: float = math.inf) -> 
     return Placebo(float(changes.mean()), math.sqrt(np.abs(changes).sum()) / facts.people)
 
 
-def _tell_of_others(facts: Facts, members: np.ndarray, own: Mask) -> Facts:
+def _tell_of_others(facts: Facts, members: NDArray[np.float64], own: Mask) -> Facts:
     """What counts of people who are not our own tell of our own people in the same sets."""
     sets = facts.sets.tocsc()
     theirs = sets[:, ~own] @ members[~own]

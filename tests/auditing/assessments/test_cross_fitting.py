@@ -6,7 +6,7 @@ import pytest
 from reports import make_people, make_report
 
 import fpbench
-from fpbench import FairnessReport, InputError, assess
+from fpbench import DataError, DataHome, FairnessReport, InputError, assess
 from fpbench.auditing.assessments.attack import Allowed, Reader, attack_cross_fitted
 from fpbench.auditing.assessments.known_people import cross_fit_beliefs
 from fpbench.auditing.assessments.placebo import measure_placebo
@@ -186,3 +186,40 @@ def test_a_placebo_needs_true_groups():
         assess(report, X, predictions, placebo=True)
     with pytest.raises(InputError, match="unknown beliefs 'share'; did you mean 'shares'"):
         assess(report, X, predictions, beliefs="share")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("adult", {"sensitive": "sex"}),
+        ("adult", {"sensitive": "race"}),
+        ("bank", {}),
+        ("compas", {}),
+        ("credit-card", {}),
+        ("german", {}),
+        ("parkinsons", {}),
+    ],
+)
+def test_a_table_of_other_people_of_real_data_leaks_nothing(name, options):
+    """By one column to three, at a level of 5 % for all these tables together."""
+    try:
+        table = fpbench.dataset(name, **options)
+    except DataError as error:
+        pytest.skip(f"{error}; or set FPBENCH_DATA")
+    rows = np.random.default_rng(0).permutation(len(table))[:2000]
+    homes = None
+    if name == "parkinsons":  # about 140 recordings of each person
+        file = DataHome.default().find("parkinsons_updrs.data")
+        homes = pd.read_csv(file)["subject#"].to_numpy()[rows]
+    X = table.features.iloc[rows].reset_index(drop=True).iloc[:, :8]
+    groups, predictions = np.array(table.groups)[table.codes[rows]], table.labels[rows]
+    for order in (1, 2, 3):
+        report = FairnessReport.from_predictions(
+            X, predictions, groups, by=list(X), order=order, min_cell=10
+        )
+        result = assess(
+            report, X, predictions, groups=groups, households=homes, placebo=True, seconds=600,
+            max_proven=2000,
+        )  # fmt: skip
+        assert result.placebo.leak <= 3.2 * result.placebo.error
