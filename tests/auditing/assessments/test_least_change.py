@@ -219,7 +219,7 @@ def test_numbers_of_people_are_changed_too(metrics):
 
 def test_a_report_that_fails_is_searched_and_one_that_passes_is_not():
     X, predictions, groups = make_people(120)
-    options = {"groups": groups, "search": True, "seconds": 300, "rng": 0}
+    options = {"groups": groups, "beliefs": "shares", "search": True, "seconds": 300, "rng": 0}
     report = make_report(X, predictions, groups, order=1, by=["a", "likely"])
     result = assess(report, X, predictions, **options)
     assert not result.passes
