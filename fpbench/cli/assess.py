@@ -99,8 +99,11 @@ def assess(
         ),
     ] = None,
     max_proven: Annotated[
-        int, typer.Option(min=0, help="Greatest number of people whose group may be proven.")
+        int, typer.Option(min=0, help="Greatest number of people proven or sure.")
     ] = 0,
+    sure: Annotated[
+        str, typer.Option(help="Belief above which a group is as good as proven: 99.9% or 0.999.")
+    ] = "99.9%",
     decimals: Annotated[
         int | None, typer.Option(min=0, help="Decimals that rates of the report were rounded to.")
     ] = None,
@@ -138,7 +141,7 @@ def assess(
     from fpbench.auditing.assessments.input_files import ColumnNames, read_files
     from fpbench.cli.screen.assessments import AttackProgress, show_assessment
 
-    allowed = Allowed.of(max_leak, max_proven)
+    allowed = Allowed.of(max_leak, max_proven, sure)
     reads = [*report, people, *([] if known is None else [known])]
     check_outputs(reads, json=json, protected=protected)
     if protected is not None and no_search:

@@ -17,7 +17,7 @@ from fpbench.auditing.assessments.assessment import (
     Assessment,
     ReportAlone,
 )
-from fpbench.auditing.assessments.attack import Allowed, Reader, attack, attack_cross_fitted
+from fpbench.auditing.assessments.attack import SURE, Allowed, Reader, attack, attack_cross_fitted
 from fpbench.auditing.assessments.known_people import (
     code_groups,
     cross_fit_beliefs,
@@ -69,6 +69,7 @@ def assess(
     positive: Any = None,
     max_leak: float | str | None = None,
     max_proven: int = 0,
+    sure: float | str = SURE,
     search: bool = False,
     placebo: bool = False,
     seconds: float = 60.0,
@@ -114,8 +115,11 @@ def assess(
         they are not 0 and 1 or truth values.
     max_leak, max_proven
         Limits: of the leak, as a share below 1 or in percent ("1%"), and of the number of people
-        proven. The limit of the leak is .01 by default, and none where beliefs are shares for want
-        of anything better.
+        proven or sure. The limit of the leak is .01 by default, and none where beliefs are shares
+        for want of anything better.
+    sure
+        A person about whom the report raises a belief above this, as a share or in percent, is as
+        good as proven.
     search
         Whether to search for the least change that passes, if the report does not.
     placebo
@@ -140,7 +144,7 @@ def assess(
         If published cells contradict each other.
     """
     deadline = _find_deadline(seconds)
-    allowed = Allowed.of(max_leak, max_proven)
+    allowed = Allowed.of(max_leak, max_proven, sure)
     check_people(X)
     shared = {"beliefs": None if isinstance(beliefs, str) else beliefs, "households": households}
     check_same_rows(X=X, predictions=predictions, labels=labels, groups=groups, **shared)
@@ -230,7 +234,7 @@ def assess_series(
         facts, prior, read.row, read.report, deadline=listed
     )
     alone = attack(facts.take(numbers), reader, deadline - time.perf_counter())
-    each = _assess_each(series, read, reader, deadline)
+    each = _assess_each(series, read, reader, allowed, deadline)
     nats = limit_fact_nats(facts, seconds=deadline - time.perf_counter())
     cut = {
         "the attack": not findings.finished,
@@ -272,6 +276,7 @@ def assess_series(
         bits=nats / log(2),
         proven=proven,
         proven_unsure=unsure,
+        sure=findings.find_sure(allowed.sure),
         finished=findings.finished,
         unfinished=tuple(part for part, is_cut in cut.items() if is_cut),
         prior=prior,
@@ -289,7 +294,7 @@ def assess_series(
 
 
 def _assess_each(
-    series: ReportSeries, read: ReadReports, reader: Reader, deadline: float
+    series: ReportSeries, read: ReadReports, reader: Reader, allowed: Allowed, deadline: float
 ) -> tuple[ReportAlone, ...]:
     """What each of several reports gives away alone; a single report is not attacked again."""
     if len(series.reports) == 1:
@@ -299,8 +304,8 @@ def _assess_each(
         inside = int((series.predictions[:, place] >= 0).sum())
         left = (deadline - time.perf_counter()) / (len(read.alone) + 1)
         findings = attack(facts, reader, left)
-        proven = int(findings.proven.sum())
-        alone.append(ReportAlone(name, inside, proven, findings.leak, findings.finished))
+        proven, sure = (int(m.sum()) for m in (findings.proven, findings.find_sure(allowed.sure)))
+        alone.append(ReportAlone(name, inside, proven, findings.leak, findings.finished, sure))
     return tuple(alone)
 
 

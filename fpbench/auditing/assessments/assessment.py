@@ -47,10 +47,12 @@ class ReportAlone:
     reports; None if there is no other."""
     finished: bool = True
     """Whether the attack on it ended before its limit of time."""
+    sure: int = 0
+    """People who are as good as proven by it alone."""
 
     def within(self, allowed: Allowed) -> bool:
         """Whether it stays within the limits."""
-        return self.proven is None or allowed.holds(self.leak or 0.0, self.proven)
+        return self.proven is None or allowed.holds(self.leak or 0.0, self.proven + self.sure)
 
 
 @check_methods
@@ -84,6 +86,9 @@ class Assessment:
         Upper bound of the information in the report about everybody's groups.
     proven
         (n,) whether the person's group follows from the report, whatever the beliefs.
+    sure
+        (n,) whether the belief in the person's group is above `allowed.sure`, and was not before;
+        not of proven people.
     proven_unsure
         (n,) whether it follows and the adversary was unsure before: gave that group .05 to .95.
     finished
@@ -125,6 +130,7 @@ class Assessment:
     bits: float
     proven: Mask = field(repr=False)
     proven_unsure: Mask = field(repr=False)
+    sure: Mask = field(repr=False)
     finished: bool
     prior: Floats = field(repr=False)
     posterior: Floats = field(repr=False)
@@ -151,7 +157,12 @@ class Assessment:
 
     @property
     def _holds(self) -> bool:
-        return self.allowed.holds(self.leak, int(self.proven.sum()))
+        return self.allowed.holds(self.leak, self._told)
+
+    @property
+    def _told(self) -> int:
+        """Number of people whose group is proven, or as good as proven."""
+        return int((self.proven | self.sure).sum())
 
     def over(self, inside: Mask, beliefs: Any = None) -> Assessment:
         """The same with rows for people who are in no report.
@@ -160,14 +171,15 @@ class Assessment:
         beliefs about people who are in none are the mean ones.
         """
         n = len(inside)
-        proven, unsure = np.zeros((2, n), np.bool_)
+        proven, unsure, sure = np.zeros((3, n), np.bool_)
         proven[inside], unsure[inside] = self.proven, self.proven_unsure
+        sure[inside] = self.sure
         prior = np.tile(self.prior.mean(axis=0), (n, 1))
         prior = prior if beliefs is None else np.array(beliefs, np.float64)
         posterior = prior.copy()
         prior[inside], posterior[inside] = self.prior, self.posterior
         return replace(
-            self, proven=proven, proven_unsure=unsure, prior=prior, posterior=posterior,
+            self, proven=proven, proven_unsure=unsure, sure=sure, prior=prior, posterior=posterior,
             facts=self.facts.over(np.flatnonzero(inside), n),
         )  # fmt: skip
 
@@ -176,9 +188,13 @@ class Assessment:
         """One sentence."""
         n, proven = self.people, int(self.proven.sum())
         whose = f"the group of {proven:,} of {n:,} people" if proven else "nobody's group"
+        sure = ""
+        if self.sure.any():
+            sure = f", that of {self.sure.sum():,} is sure ({self._limit})"
         finding = (
-            f"{whose} is proven by {self._by}, and guesses get {format_percent(self.with_)} % of "
-            f"all people right instead of {format_percent(self.without)} %"
+            f"{whose} is proven by {self._by}{sure}, and guesses get "
+            f"{format_percent(self.with_)} % of all people right instead of "
+            f"{format_percent(self.without)} %"
         )
         start = "May be published within these limits" if self.passes else "Do not publish"
         if self._holds and not self.finished:
@@ -198,8 +214,12 @@ class Assessment:
         alone = (f"{one.proven:,} by {one.name}" for one in self.reports)
         return f"{together} (alone: {', '.join(alone)})"
 
+    @property
+    def _limit(self) -> str:
+        return f"a belief above {100 * self.allowed.sure:g} %"
+
     def to_frame(self) -> DataFrame:
-        """One row a person: `proven`, `unsure`, the likeliest group, and beliefs.
+        """One row a person: `proven`, `sure`, `unsure`, the likeliest group, and beliefs.
 
         Beliefs stand in a column `before NAME` and a column `after NAME` for each group.
         """
@@ -207,6 +227,7 @@ class Assessment:
 
         columns: dict[str, Any] = {
             "proven": self.proven,
+            "sure": self.sure,
             "unsure": self.proven_unsure,
             "likeliest": np.array(self.groups, dtype=object)[self.posterior.argmax(axis=1)],
         }
@@ -220,7 +241,11 @@ class Assessment:
         return {
             "verdict": self.verdict,
             "passes": self.passes,
-            "criteria": {"max_leak": self.allowed.leak, "max_proven": self.allowed.proven},
+            "criteria": {
+                "max_leak": self.allowed.leak,
+                "max_proven": self.allowed.proven,
+                "sure": self.allowed.sure,
+            },
             "checks": self._list_checks(),
             "people": self.people,
             "groups": list(self.groups),
@@ -238,6 +263,7 @@ class Assessment:
                 "private_limit_by": self.privacy,
                 "proven": int(self.proven.sum()),
                 "proven_unsure": int(self.proven_unsure.sum()),
+                "sure": int(self.sure.sum()),
                 "proofs_finished": self.finished,
                 "unfinished": list(self.unfinished),
                 "facts": self._sets,
@@ -254,11 +280,13 @@ class Assessment:
 
     def _list_checks(self) -> list[dict[str, Any]]:
         """Every criterion with its threshold, and whether it is met."""
-        proven = int(self.proven.sum())
         told = "the report raises the share of people who are guessed right by no more"
-        also, most = "the report proves the group of no more people", self.allowed.proven
+        also, most = (
+            f"the report proves the group of no more people, or {self._limit}",
+            self.allowed.proven,
+        )
         rows: list[tuple[str, str, float, float, bool]] = [
-            ("proven", also, most, proven, proven <= most)
+            ("proven", also, most, self._told, self._told <= most)
         ]
         if (leak := self.allowed.leak) is not None:
             rows.insert(0, ("leak", told, leak, self.leak, self.allowed.holds_leak(self.leak)))
@@ -319,6 +347,7 @@ class Assessment:
             more = "the attack ran out of time, so more may be provable"
         proven, unsure = int(self.proven.sum()), int(self.proven_unsure.sum())
         yield "proven", f"{proven:,}; the adversary was unsure about {unsure:,} of them; {more}"
+        yield "sure", f"{self.sure.sum():,}: {self._limit} in their group, which was not before"
         if len(self.reports) > 1:
             each = (
                 f"{one.name}, about {one.people:,} people, proves {one.proven:,} and leaks "
@@ -418,10 +447,10 @@ def _list_changes(search: ChangeSearch, whose: str) -> LayoutPart:
     return LayoutPart(
         f"The least change{whose} that passes: {best.words}. {cost} Found in "
         f"{search.attacks} attacks; the mildest of each kind that passes, least error first:",
-        ["change", "proven", "leak", "error", "greatest", "published", "seen"],
+        ["change", "told", "leak", "error", "greatest", "published", "seen"],
         rows,
         [
-            "error, greatest: of all rates about 10 people or more; a rate that is not published "
+            "told: people proven or sure; error, greatest: of all rates about 10 people or more; a rate that is not published "
             "is replaced by the group's rate among everybody; seen: slices in which groups' rates "
             "differ by more than 0.1, and still do as published.",
             *["Draws: the first of the 20 is the changed report, and one of those that pass."]

@@ -19,6 +19,8 @@ from fpbench.correction.facts.interior_point import LinearSolver
 from fpbench.correction.facts.linear_programs import prove_and_log
 from fpbench.correction.facts.propagation import propagate
 
+SURE = 0.999
+"""Belief above which a group counts as good as proven, by default."""
 _MOST_REPETITIONS = 8
 """Of cross-fitting, where the verdict depends on the folds."""
 
@@ -30,27 +32,20 @@ class Allowed:
     leak: float | None
     """Rise of the share of people who are guessed right; None if it does not decide."""
     proven: int
-    """Number of people whose group is proven."""
+    """Number of people whose group is proven, or as good as proven."""
+    sure: float = SURE
+    """Belief above which a group counts as good as proven."""
 
     @classmethod
-    def of(cls, max_leak: float | str | None, max_proven: int) -> Self:
+    def of(cls, max_leak: float | str | None, max_proven: int, sure: float | str = SURE) -> Self:
         """The limits as users write them: a leak as 0.01 or "1%"; InputError for anything else."""
-        text = str(max_leak).rstrip()
-        percent = text.endswith("%")
-        try:
-            number = float(text.removesuffix("%"))
-        except ValueError:
-            number = math.nan
-        share = number / 100 if percent else number
-        if max_leak is not None and not (0 <= share <= 1 if percent else 0 <= share < 1):
-            ways = f"{number:g}% or {number / 100:g}" if 1 <= number < 100 else "1% or 0.01"
-            raise InputError(
-                f"max_leak (--max-leak): {show_value(max_leak)} is no share of people: write "
-                f"{ways} (a number without % is below 1)"
-            )
+        leak = None if max_leak is None else _read_share("max_leak (--max-leak)", max_leak, 0.01)
+        belief = _read_share("sure (--sure)", sure, SURE)
+        if not 0.5 <= belief <= 1:
+            raise InputError(f"sure (--sure) must be at least 50%, not {show_value(sure)}")
         if not isinstance(max_proven, int | np.integer) or max_proven < 0:
             raise InputError(f"max_proven must be a number of people, not {show_value(max_proven)}")
-        return cls(None if max_leak is None else share, int(max_proven))
+        return cls(leak, int(max_proven), belief)
 
     def holds(self, leak: float, proven: int) -> bool:
         """Whether no more is given away."""
@@ -65,11 +60,30 @@ class Allowed:
 
     def __str__(self) -> str:
         if self.leak is None:
-            return f"at most {self.proven:,} proven"
+            return f"at most {self.proven:,} proven or sure"
         points = 100 * self.leak
         return (
-            f"at most {self.proven:,} proven, and a leak of {points:g} point{'s' * (points != 1)}"
+            f"at most {self.proven:,} proven or sure, and a leak of {points:g} "
+            f"point{'s' * (points != 1)}"
         )
+
+
+def _read_share(what: str, share: float | str, example: float) -> float:
+    """A share below 1, or in percent; 1 could be read either way."""
+    text = str(share).rstrip()
+    percent = text.endswith("%")
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = math.nan
+    read = number / 100 if percent else number
+    if not (0 <= read <= 1 if percent else 0 <= read < 1):
+        value = number / 100 if 1 <= number < 100 else example
+        raise InputError(
+            f"{what}: {show_value(share)} is no share of people: write {100 * value:g}% or "
+            f"{value:g} (a number without % is below 1)"
+        )
+    return read
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +110,8 @@ class Findings:
 
     possible: Mask
     """(n, K) whether a person may be of a group."""
+    prior: Floats
+    """(n, K) before the report."""
     beliefs: Floats
     """(n, K) after the report."""
     error_bound: float
@@ -111,9 +127,22 @@ class Findings:
         """(n,) whether only one group is possible."""
         return np.asarray(self.possible.sum(axis=1) == 1)
 
+    def find_sure(self, limit: float) -> Mask:
+        """(n,) whether a group is not proven, but believed above the limit, and was not before."""
+        likeliest = self.beliefs.argmax(axis=1)[:, None]
+        before, after = (
+            np.take_along_axis(beliefs, likeliest, 1)[:, 0]
+            for beliefs in (self.prior, self.beliefs)
+        )
+        return np.asarray(~self.proven & (after > limit) & (before <= limit))
+
+    def count_told(self, allowed: Allowed) -> int:
+        """Number of people whose group is proven, or as good as proven."""
+        return int((self.proven | self.find_sure(allowed.sure)).sum())
+
     def within(self, allowed: Allowed) -> bool:
         """Whether both are within the limits."""
-        return allowed.holds(self.leak, int(self.proven.sum()))
+        return allowed.holds(self.leak, self.count_told(allowed))
 
 
 def attack(
@@ -146,7 +175,7 @@ def attack(
 
     propagated = propagate(facts)
     if allowed is not None:
-        first = Findings(propagated, reader.prior, math.inf, 0.0)
+        first = Findings(propagated, reader.prior, reader.prior, math.inf, 0.0)
         if first.within(allowed):
             first = conclude(propagated)
         if not first.within(allowed):
@@ -172,7 +201,7 @@ def believe(
     )
     leak = reader.accuracy(after.beliefs) - reader.accuracy(reader.prior)
     ended = finished and (after.error_bound <= reader.error or time.perf_counter() < deadline)
-    return Findings(possible, after.beliefs, after.error_bound, leak, ended)
+    return Findings(possible, reader.prior, after.beliefs, after.error_bound, leak, ended)
 
 
 def attack_cross_fitted(

@@ -17,7 +17,8 @@ from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import Facts
 from fpbench.correction.facts.interior_point import LinearSolver
 
-_EPSILONS = (1000.0, 300.0, 100.0, 50.0, 30.0, 20.0, 10.0, 5.0, 3.0, 2.0, 1.0, 0.5, 0.2, 0.1)
+_EPSILONS = (10.0, 5.0, 3.0, 2.0, 1.0, 0.5, 0.2, 0.1)
+"""More than 10 guarantees nothing worth the name."""
 _MULTIPLES = (3, 5, 10, 20, 50, 100, 200, 500)
 _GROWTH = 1.3
 """Factor between successive minimum cell sizes that are tried."""
@@ -59,7 +60,8 @@ class ReportChange:
     """Arguments of `FairnessReport.protect` that make it."""
     leak: float
     proven: int
-    """What the changed report gives away: rise of the share guessed right, and people proven."""
+    """What the changed report gives away: rise of the share guessed right, and people proven or
+    as good as proven."""
     utility: ReportUtility
     """How near its rates are to those of the original report."""
     report: FairnessReport = field(repr=False)
@@ -290,7 +292,7 @@ class _Search:
             facts = self.read_facts(self.report.take(rows))
             left = self.deadline - time.perf_counter()
             findings = attack(facts, self.find_reader(facts), left, _ANYTHING, self.solver)
-            harm.append((int(findings.proven.sum()), findings.leak, column.name))
+            harm.append((findings.count_told(self.allowed), findings.leak, column.name))
         ranked = [name for *_, name in sorted(harm, reverse=True)]
         return ranked + [c.name for c in self.report.columns if c.name not in ranked]
 
@@ -315,12 +317,13 @@ class _Search:
         self.tell(words, self.attacks)
         changed = self.report.protect(**arguments, rng=self.rng)
         findings = self._attack(changed)
-        if not findings.within(self.allowed):
+        if not findings.within(self.allowed) or _tells_the_same(changed, self.report):
             return None
         utility = compare_rates(changed, self.report)
         return ReportChange(
-            words, dict(arguments), findings.leak, int(findings.proven.sum()), utility, changed
-        )
+            words, dict(arguments), findings.leak, findings.count_told(self.allowed), utility,
+            changed,
+        )  # fmt: skip
 
     def _attack(self, report: FairnessReport) -> Findings:
         left = self.deadline - time.perf_counter()
@@ -347,3 +350,11 @@ class _Search:
             elif name in _WORDS:
                 parts.append(_WORDS[name].format(value, "" if value == 1 else "s"))
         return ", ".join(parts)
+
+
+def _tells_the_same(changed: FairnessReport, report: FairnessReport) -> bool:
+    """Whether a change publishes the values of the report, whatever it says about them."""
+    return len(changed) == len(report) and all(
+        np.array_equal(getattr(changed, name), getattr(report, name), equal_nan=name == "value")
+        for name in ("cells", "value", "n", "suppressed")
+    )
