@@ -429,6 +429,17 @@ def test_the_waterfall_is_drawn():
         assert "assets/waterfall.svg" in ALL[page].read_text(encoding="utf-8")
 
 
+def test_readme_and_the_study_of_reports_say_the_same_numbers():
+    readme, study = (" ".join(PAGES[page].read_text(encoding="utf-8").split()) for page in (
+        "README.md", "docs/reports.md"
+    ))  # fmt: skip
+    without, with_, proven = re.search(
+        r"from ([\d.]+) % to ([\d.]+) %, and prove the sex of (\d+) %", readme
+    ).groups()
+    assert f"people, {without} % guessed right without a report" in study
+    assert f"{with_} % are guessed right, and the sex of {proven} % of people is proven" in study
+
+
 REFERENCE = runpy.run_path(str(ROOT / ".ci" / "reference.py"))["PAGES"]
 
 
