@@ -28,17 +28,20 @@ from fpbench.components.records import (
 )
 from fpbench.data.sample import ModelAnswers
 from fpbench.execution.wire.counts import read_facts, write_facts
-from fpbench.execution.wire.frames import Arrays, read_split, read_table, write_split, write_table
+from fpbench.execution.wire.frames import read_split, read_table, write_split, write_table
 from fpbench.execution.wire.message import Message, Unreadable, compute_byte_limit, pack, unpack
 from fpbench.execution.wire.values import (
+    Arrays,
     read_constraint,
     read_guarantee,
     read_measures,
     read_scalar,
+    read_texts,
     write_constraint,
     write_guarantee,
     write_measures,
     write_scalar,
+    write_texts,
 )
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Corrected, Failure, Result, Sealed, SealedClaim, shorten
@@ -71,8 +74,8 @@ def write_result(action: str, result: Result) -> bytes:
     value = result.value
     if isinstance(value, Failure):
         reason, trace = shorten(value.reason), shorten(value.trace)
-        header |= {"reason": reason, "trace": trace, "bad_input": value.bad_input}
-        return pack({"kind": "failure", **header}, [])
+        header |= {"kind": "failure", "bad_input": value.bad_input}
+        return pack(header, write_texts([reason, trace]))
     fields, arrays = CODECS[action].write(value)
     return pack({"kind": action, **header, **fields}, arrays)
 
@@ -110,7 +113,7 @@ def compute_size_limit(action: str, inputs: tuple[Any, ...], limits: Limits) -> 
 
 
 def _read_failure(message: Message) -> Failure:
-    reason, trace = message.field("reason", str), message.field("trace", str)
+    reason, trace = read_texts(message)
     return Failure(
         shorten(" ".join(reason.split())), shorten(trace), message.field("bad_input", bool)
     )
@@ -120,7 +123,7 @@ def _write_row(measures: MeasureValues) -> Written:
     """The measures of a row."""
     if why := why_not_storable(measures):
         raise PluginError(why)
-    return {"measures": write_measures(measures)}, []
+    return {}, write_measures(measures)
 
 
 def _write_sealed(sealed: Sealed) -> Written:
@@ -137,7 +140,6 @@ def _write_claim(claim: Claim | None) -> Written:
     header = {
         "source": str(claim.source),
         "constraint": write_constraint(claim.constraint),
-        "notes": write_measures(claim.notes),
         "guarantee": write_guarantee(claim.guarantee),
         "noise": None if claim.noise is None else str(claim.noise),
         "nats": write_scalar(claim.nats),
@@ -147,7 +149,7 @@ def _write_claim(claim: Claim | None) -> Written:
         "facts": len(claim.also),
     }
     sealed = claim.content if isinstance(claim, SealedClaim) else b""
-    arrays: Arrays = [np.frombuffer(sealed, np.uint8)]
+    arrays = [*write_measures(claim.notes), np.frombuffer(sealed, np.uint8)]
     arrays += [claim.possible] if claim.possible is not None else []
     for facts in claim.also:
         if not isinstance(facts, Facts):
@@ -160,7 +162,7 @@ def _read_claim(message: Message, inputs: tuple[Any, ...]) -> Claim | None:
     source = message.field("source", str, type(None))
     if source is None:
         return None
-    rates, notes = read_constraint(message, "constraint"), read_measures(message, "notes")
+    rates, notes = read_constraint(message, "constraint"), read_measures(message)
     guarantee, noise = read_guarantee(message), message.field("noise", str, type(None))
     nats, fact_nats = _read_nats(message, "nats"), _read_nats(message, "fact_nats")
     sealed = message.array("what is sealed", "u", None).tobytes()
@@ -190,9 +192,9 @@ def _read_nats(message: Message, name: str) -> float | None:
 
 def _write_predictions(predictions: Predictions) -> Written:
     arrays = [predictions.train, predictions.test, predictions.attack]
+    arrays += write_measures(predictions.notes)
     header = {
         "asked": write_constraint(predictions.asked),
-        "notes": write_measures(predictions.notes),
         "guarantee": write_guarantee(predictions.guarantee),
         "trained_with_groups": predictions.trained_with_groups,
         "made_with_groups": predictions.made_with_groups,
@@ -207,7 +209,7 @@ def _read_predictions(message: Message, inputs: tuple[Any, ...]) -> Predictions:
     )
     if not all(((part == 0) | (part == 1)).all() for part in (train, test, attack)):
         raise Unreadable("predictions must be values 0 or 1")
-    trained_for, notes = read_constraint(message, "asked"), read_measures(message, "notes")
+    trained_for, notes = read_constraint(message, "asked"), read_measures(message)
     return Predictions(
         train, test, attack, trained_for, notes, read_guarantee(message),
         message.field("trained_with_groups", bool), message.field("made_with_groups", bool),
@@ -272,9 +274,9 @@ def _write_guess(guess: Guess) -> Written:
         for name in ("beliefs", "held_out_beliefs", "abstains")
         if getattr(guess, name) is not None
     }
-    return {"notes": write_measures(guess.notes), "more": list(more)}, [
+    return {"more": list(more)}, [
         guess.values, guess.confidence, guess.held_out, guess.held_out_values,
-        guess.held_out_confidence, *more.values(),
+        guess.held_out_confidence, *more.values(), *write_measures(guess.notes),
     ]  # fmt: skip
 
 
@@ -299,7 +301,7 @@ def _read_guess(message: Message, inputs: tuple[Any, ...]) -> Guess:
         raise Unreadable("its answer has beliefs of no kind")
     arrays = {name: message.array(f"the {name}", kinds, *shape)
               for name, (kinds, shape) in shapes.items() if name in more}  # fmt: skip
-    return Guess(values, confidence, rows, *held_out, read_measures(message, "notes"), **arrays)
+    return Guess(values, confidence, rows, *held_out, read_measures(message), **arrays)
 
 
 def _write_correction(corrected: Corrected) -> Written:
@@ -309,11 +311,9 @@ def _write_correction(corrected: Corrected) -> Written:
         "objective": write_scalar(correction.objective),
         "bound": write_scalar(correction.bound),
         "took": write_scalar(correction.seconds),
-        "own": write_measures(correction.measures),
         "correct_seconds": write_scalar(corrected.seconds),
-        "weighed": write_measures(corrected.weighed),
     }
-    arrays = []
+    arrays = [*write_measures(correction.measures), *write_measures(corrected.weighed)]
     for name, array in (
         ("values", correction.values), ("moves", correction.moves),
         ("posterior", correction.posterior), ("reconsidered", corrected.reconsidered),
@@ -334,6 +334,7 @@ def _read_cost(message: Message, name: str) -> float | None:
 def _read_correction(message: Message, inputs: tuple[Any, ...]) -> Corrected:
     target = inputs[0].target
     n, k = len(target), len(target.groups)
+    own, weighed = read_measures(message), read_measures(message)
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
         "values": ("iu", (n,)),
         "moves": ("iu", (2, k, k)),
@@ -353,28 +354,23 @@ def _read_correction(message: Message, inputs: tuple[Any, ...]) -> Corrected:
     objective, bound = _read_cost(message, "objective"), _read_cost(message, "bound")
     correction = Correction(
         arrays.get("values"), None if status is None else SolverStatus(status), objective, bound,
-        arrays.get("moves"), message.number("took", least=0.0), read_measures(message, "own"),
-        arrays.get("posterior"),
+        arrays.get("moves"), message.number("took", least=0.0), own, arrays.get("posterior"),
     )  # fmt: skip
-    seconds, weighed = (
-        message.number("correct_seconds", least=0.0),
-        read_measures(message, "weighed"),
-    )
+    seconds = message.number("correct_seconds", least=0.0)
     return Corrected(correction, seconds, weighed, arrays.get("reconsidered"))
 
 
 def _write_audit(answer: MeasureValues | Release) -> Written:
     if not isinstance(answer, Release):
-        return {"release": False, "measures": write_measures(answer)}, []
+        return {"release": False}, write_measures(answer)
     header = {
         "release": True,
         "metric": str(answer.metric),
         "confidence": write_scalar(answer.confidence),
         "guarantee": write_guarantee(answer.guarantee),
         "noise": str(answer.noise),
-        "measures": write_measures(answer.measures),
     }
-    return header, [answer.values, answer.low, answer.high]
+    return header, [*write_measures(answer.measures), answer.values, answer.low, answer.high]
 
 
 def _read_word(message: Message, name: str, words: tuple[str, ...]) -> Any:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fpbench.base.errors import PluginError
 from fpbench.data.domain import Domain
 from fpbench.data.sample import Sample, Split
 from fpbench.data.table import Table
 from fpbench.execution.wire.message import Message, Unreadable
-from fpbench.execution.wire.values import write_scalar
+from fpbench.execution.wire.values import (
+    Arrays,
+    read_measures,
+    read_texts,
+    write_measures,
+    write_texts,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-Arrays = list[NDArray[Any]]
 _TEXTS = ("object", "str", "string")
 """Names of the dtype of texts in different versions of pandas."""
-_MOST_TEXTS = 2**24
 _MOST_CROSSED = 100
 _MOST_CATEGORIES = 10_000
 _PARTS = ("train", "test", "attack")
@@ -38,13 +39,12 @@ def write_table(table: Table) -> tuple[dict[str, Any], Arrays]:
         "positive": str(table.positive),
         "features": _write_frame(table.features, arrays),
         "sensitive": _write_frame(table.sensitive, arrays),
-        "domain": _write_domain(table.domain, arrays),
         "tested": table.test is not None,
-        "cuts": _write_cuts(table.measured_cuts),
         "chances": table.group_chances is not None,
         "households": table.households is not None,
     }
-    arrays.append(np.asarray(table.labels))
+    arrays += [*_write_domain(table.domain), np.asarray(table.labels)]
+    arrays += write_measures(table.measured_cuts)
     if table.test is not None:
         arrays.append(np.asarray(table.test, dtype=np.bool_))
     if table.group_chances is not None:
@@ -63,13 +63,14 @@ def read_table(message: Message) -> Table:
     for dtype in sensitive.dtypes:
         if len(getattr(dtype, "categories", ())) > _MOST_CATEGORIES:
             raise Unreadable(f"its sensitive columns have more than {_MOST_CATEGORIES} categories")
-    domain = _read_domain(message, "domain")
+    domain = _read_domain(message)
     labels = message.array("the labels", "i", len(features))
+    cuts = _read_cuts(message)
     test = None
     if message.field("tested", bool):
         test = message.array("the test set", "b", len(features))
     name, positive = message.field("name", str), message.field("positive", str)
-    cuts, chances = _read_cuts(message, "cuts"), None
+    chances = None
     if message.field("chances", bool):
         chances = message.array("the chances of the groups", "f", len(features), None)
     homes = None
@@ -94,18 +95,16 @@ def read_split(message: Message) -> Split:
 
 
 def _write_sample(sample: Sample, part: str, header: dict[str, Any], arrays: Arrays) -> None:
-    arrays += _write_texts(sample.groups)
-    header[f"{part} domain"] = _write_domain(sample.domain, arrays)
-    header[f"{part} cuts"] = _write_cuts(sample.measured_cuts)
+    arrays += write_texts(sample.groups)
+    arrays += [*_write_domain(sample.domain), *write_measures(sample.measured_cuts)]
     header[f"{part} seen"] = [name for name in Sample.COLUMNS if name in sample.seen]
     header[part] = _write_frame(sample.features, arrays)
     arrays += [getattr(sample, name) for name in header[f"{part} seen"] if name != "features"]
 
 
 def _read_sample(message: Message, part: str) -> Sample:
-    groups = _read_texts(message)
-    domain = _read_domain(message, f"{part} domain")
-    cuts = _read_cuts(message, f"{part} cuts")
+    groups = read_texts(message)
+    domain, cuts = _read_domain(message), _read_cuts(message)
     seen = message.field(f"{part} seen", list)
     if "features" not in seen or not all(name in _OF_PEOPLE for name in seen):
         raise Unreadable("its answer has people of unknown columns")
@@ -124,9 +123,10 @@ def _write_frame(frame: DataFrame, arrays: Arrays) -> dict[str, Any]:
     names = list(frame.columns)
     if not all(type(name) is str for name in names):
         raise PluginError("the columns of its tables must be named by strings")
-    arrays += _write_texts(names)
-    columns = [_write_column(column, arrays) for _, column in frame.items()]
-    return {"rows": len(frame), "names": str(frame.columns.dtype), "columns": columns}
+    content: Arrays = []
+    kinds = [_write_column(column, content) for _, column in frame.items()]
+    arrays += [*write_texts(names), *write_texts(kinds), *content]
+    return {"rows": len(frame), "names": str(frame.columns.dtype)}
 
 
 def _write_column(column: Series, arrays: Arrays) -> str:
@@ -143,7 +143,7 @@ def _write_column(column: Series, arrays: Arrays) -> str:
     arrays.append(column.cat.codes.to_numpy())
     categories, ordered = column.cat.categories, "ordered " * bool(column.cat.ordered)
     if all(type(category) is str for category in categories):
-        arrays += _write_texts(categories)
+        arrays += write_texts(categories)
         return f"{ordered}{categories.dtype}"
     arrays.append(categories.to_numpy())
     return f"{ordered}numbers"
@@ -153,12 +153,12 @@ def _read_frame(message: Message, name: str, rows: int | None) -> DataFrame:
     import pandas as pd
 
     layout = message.field(name, dict)
-    n, kind, columns = layout.get("rows"), layout.get("names"), layout.get("columns")
-    if type(n) is not int or n < 0 or kind not in _TEXTS or not isinstance(columns, list):
+    n, kind = layout.get("rows"), layout.get("names")
+    if type(n) is not int or n < 0 or kind not in _TEXTS:
         raise Unreadable(f"the field {name!r} of its answer is not a table")
     if rows not in (None, n):
         raise Unreadable(f"the field {name!r} of its answer has another number of rows")
-    names = _read_texts(message)
+    names, columns = read_texts(message), read_texts(message)
     if len(names) != len(columns):
         raise Unreadable(f"the field {name!r} of its answer has another number of columns")
     content = [_read_column(message, column, n) for column in columns]
@@ -167,81 +167,39 @@ def _read_frame(message: Message, name: str, rows: int | None) -> DataFrame:
     return frame
 
 
-def _read_column(message: Message, kind: Any, n: int) -> Any:
+def _read_column(message: Message, kind: str, n: int) -> Any:
     import pandas as pd
 
     if kind == "":
         return message.array("a column", "biuf", n)
-    if not isinstance(kind, str):
-        raise Unreadable("its answer has a column of no kind")
     codes = message.array("codes of a column", "i", n)
     ordered, kind = kind.startswith("ordered "), kind.removeprefix("ordered ")
     if kind == "numbers":
         categories: Any = pd.Index(message.array("categories", "biuf", None))
     elif kind in _TEXTS:
-        categories = pd.Index(_read_texts(message), dtype=kind)
+        categories = pd.Index(read_texts(message), dtype=kind)
     else:
         raise Unreadable("its answer has a column of no kind")
     return pd.Categorical.from_codes(codes, categories=categories, ordered=ordered)
 
 
-def _write_domain(domain: Domain, arrays: Arrays) -> list[Any]:
-    """The bounds of a domain; its names and categories are appended to the arrays."""
-    arrays += _write_texts(domain.bounds)
-    arrays += _write_texts(domain.categories)
+def _write_domain(domain: Domain) -> Arrays:
+    low = {name: ends[0] for name, ends in domain.bounds.items()}
+    high = {name: ends[1] for name, ends in domain.bounds.items()}
+    arrays = [*write_measures(low), *write_measures(high), *write_texts(domain.categories)]
     for words in domain.categories.values():
-        arrays += _write_texts(words)
-    return [[write_scalar(end) for end in ends] for ends in domain.bounds.values()]
+        arrays += write_texts(words)
+    return arrays
 
 
-def _read_domain(message: Message, name: str) -> Domain:
-    bounds = message.field(name, list)
-    names, worded = _read_texts(message), _read_texts(message)
-    if len(names) != len(bounds) or not all(map(_are_bounds, bounds)):
-        raise Unreadable(f"the field {name!r} of its answer is not a list of bounds")
-    words = [tuple(_read_texts(message)) for _ in worded]
-    pairs = {each: (low, high) for each, (low, high) in zip(names, bounds, strict=True)}
-    return Domain(pairs, dict(zip(worded, words, strict=True)))
+def _read_domain(message: Message) -> Domain:
+    low, high, worded = read_measures(message), read_measures(message), read_texts(message)
+    bounds: dict[str, Any] = {name: (end, high.get(name)) for name, end in low.items()}
+    return Domain(bounds, {name: tuple(read_texts(message)) for name in worded})
 
 
-def _write_cuts(cuts: Mapping[str, str]) -> dict[str, str]:
-    return {str(column): str(words) for column, words in cuts.items()}
-
-
-def _read_cuts(message: Message, name: str) -> dict[str, str]:
-    cuts: dict[str, str] = message.field(name, dict)
+def _read_cuts(message: Message) -> dict[str, str]:
+    cuts = read_measures(message)
     if not all(type(words) is str for words in cuts.values()):
-        raise Unreadable(f"the field {name!r} of its answer is not a mapping of cuts")
-    return cuts
-
-
-def _are_bounds(ends: Any) -> bool:
-    return isinstance(ends, list) and len(ends) == 2 and {*map(type, ends)} <= {int, float}
-
-
-def _write_texts(texts: Iterable[str]) -> Arrays:
-    """Texts as two arrays: lengths, and UTF-8 bytes."""
-    letters = [text.encode("utf-8", "surrogatepass") for text in texts]
-    sizes = np.array([len(each) for each in letters], np.int64)
-    return [sizes, np.frombuffer(b"".join(letters), np.uint8)]
-
-
-def _read_texts(message: Message) -> list[str]:
-    sizes = message.array("lengths of texts", "i", None)
-    letters = message.array("texts", "u", None)
-    if letters.itemsize != 1 or len(sizes) > _MOST_TEXTS:
-        raise Unreadable("its answer has texts that are none")
-    ends = [0]
-    for size in sizes.tolist():
-        if not 0 <= size <= len(letters) - ends[-1]:
-            raise Unreadable("its answer has texts that are longer than all of them")
-        ends.append(ends[-1] + size)
-    if ends[-1] != len(letters):
-        raise Unreadable("its answer has texts that are shorter than all of them")
-    content = letters.tobytes()
-    try:
-        return [
-            content[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(ends)
-        ]
-    except UnicodeDecodeError:
-        raise Unreadable("its answer has texts that are none") from None
+        raise Unreadable("its answer has cuts that are no texts")
+    return cuts  # type: ignore[return-value]  # checked

@@ -1,34 +1,73 @@
-"""Values in the header of an answer: measures, claims about rates, guarantees."""
+"""Values of an answer: texts, measures, claims about rates, guarantees."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fpbench.base.errors import PluginError
 from fpbench.claims.rates import RateConstraint
 from fpbench.components.guarantee import Guarantee
 from fpbench.components.records import MeasureValues
 from fpbench.execution.wire.message import Message, Unreadable
-from fpbench.store.packing import pack
+from fpbench.store.packing import pack, split, unpack_values
 
+Arrays = list[NDArray[Any]]
+_MOST_TEXTS = 2**24
 _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 """Numbers that JSON cannot write."""
 
 
-def write_measures(measures: MeasureValues) -> dict[str, Any]:
-    """Measures as plain values for JSON.
+def write_texts(texts: Iterable[str]) -> Arrays:
+    """Texts as two arrays: lengths, and UTF-8 bytes."""
+    letters = [text.encode("utf-8", "surrogatepass") for text in texts]
+    sizes = np.array([len(each) for each in letters], np.int64)
+    return [sizes, np.frombuffer(b"".join(letters), np.uint8)]
+
+
+def read_texts(message: Message) -> list[str]:
+    """The texts in the next two arrays."""
+    sizes = message.array("lengths of texts", "i", None)
+    letters = message.array("texts", "u", None)
+    if letters.itemsize != 1 or len(sizes) > _MOST_TEXTS:
+        raise Unreadable("its answer has texts that are none")
+    ends = [0]
+    for size in sizes.tolist():
+        if not 0 <= size <= len(letters) - ends[-1]:
+            raise Unreadable("its answer has texts that are longer than all of them")
+        ends.append(ends[-1] + size)
+    if ends[-1] != len(letters):
+        raise Unreadable("its answer has texts that are shorter than all of them")
+    content = letters.tobytes()
+    try:
+        return [
+            content[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(ends)
+        ]
+    except UnicodeDecodeError:
+        raise Unreadable("its answer has texts that are none") from None
+
+
+def write_measures(measures: Mapping[str, Any]) -> Arrays:
+    """Measures as arrays: names, texts, and values as the store packs them.
 
     Raises PluginError if a measure is neither a number nor a text.
     """
     if not isinstance(measures, Mapping):
         raise PluginError(f"measures must be a dictionary, not a {type(measures).__name__}")
-    pack(measures, lambda _: 0)  # raises if a measure is not plain
-    return {str(name): write_scalar(value) for name, value in measures.items()}
+    words: list[str] = []
+
+    def number(word: str) -> int:
+        words.append(word)
+        return len(words) - 1
+
+    blob = pack(measures, number)
+    return [*write_texts(measures), *write_texts(words), np.frombuffer(blob, np.uint8)]
 
 
 def write_scalar(value: Any) -> Any:
@@ -46,9 +85,12 @@ def write_scalar(value: Any) -> Any:
     return str(value)
 
 
-def read_measures(message: Message, name: str = "measures") -> MeasureValues:
-    """The measures in a field."""
-    return {key: read_scalar(value) for key, value in message.field(name, dict).items()}
+def read_measures(message: Message) -> MeasureValues:
+    """The measures in the next arrays."""
+    names, words = read_texts(message), read_texts(message)
+    blob = message.array("measures", "u", 9 * len(names)).tobytes()
+    kinds, bits = split([blob], len(names))
+    return dict(zip(names, unpack_values(kinds[:, 0], bits[:, 0], words.__getitem__), strict=True))
 
 
 def read_scalar(value: Any) -> Any:
@@ -58,7 +100,7 @@ def read_scalar(value: Any) -> Any:
             return _NON_FINITE[value[0]]
     elif not isinstance(value, dict):
         return value
-    raise Unreadable("a measure must be a text, None, or a number")
+    raise Unreadable("a value must be a text, None, or a number")
 
 
 def write_constraint(constraint: RateConstraint | None) -> list[Any] | None:
