@@ -447,6 +447,35 @@ class Stranger(Hunter):
         return guess
 
 
+class Talker(Adversary):
+    """Writes to all outputs that it finds, and says what they are."""
+
+    name = "talker"
+    summary = "writes to a terminal"
+    sees = frozenset({"features"})
+
+    def guess(self, view, rng):
+        n, m = len(view.target), len(view.attack)
+        notes = {}
+        print("\x1b]0;title\x07\u202eolleh\ttab", flush=True)
+        for end in range(3):
+            notes[f"terminal_{end}"] = os.isatty(end)
+            try:
+                os.set_blocking(end, False)
+                notes[f"read_{end}"] = os.read(end, 100).decode()
+            except OSError as error:
+                notes[f"read_{end}"] = type(error).__name__
+            finally:
+                os.set_blocking(end, True)
+        os.write(2, b"\xff" * 5_000 + b"\x1b[2Jpassword: ")
+        os.system("printf '\\033[31mred\\n'")
+        status = Path("/proc/self/status").read_text()
+        notes["no_new_rights"] = status.partition("NoNewPrivs:")[2].split()[0]
+        return Guess(
+            np.zeros(n, int), np.ones(n), np.arange(m), np.zeros(m, int), np.ones(m), notes
+        )
+
+
 class Reader(Corrector):
     """Says what it finds in its environment."""
 
@@ -551,4 +580,4 @@ def fpbench_learners():
 
 @hookimpl
 def fpbench_adversaries():
-    return [Hunter, TunedHunter, Smuggler, Forger, Loader, Stranger]
+    return [Hunter, TunedHunter, Smuggler, Forger, Loader, Stranger, Talker]

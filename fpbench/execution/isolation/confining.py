@@ -34,6 +34,7 @@ _SECRET = re.compile(
 )
 _IN_ADDRESS = re.compile(r"://[^/\s]*:[^/\s]*@")
 """Matches an address with a password."""
+_PR_SET_NO_NEW_PRIVS = 38
 _IMPORTED = ("fpbench", "numpy", "pandas", "scipy", "sklearn")
 """Packages that adversaries' processes import."""
 _PROBE = """
@@ -142,6 +143,10 @@ def confine(parent: int) -> None:
     Raises InputError: as `find_isolated_user`.
     """
     refuse_data()
+    if sys.platform == "linux":  # no program that it starts has more rights, such as `sudo`
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     user = find_isolated_user()
     if user is None:
         return

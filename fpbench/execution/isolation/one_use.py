@@ -6,6 +6,7 @@ adversary's inputs are prepared by the caller, so the truth never reaches its pr
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -15,11 +16,13 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Iterable
-from typing import Any
+from typing import IO, Any
 
+from fpbench.base.text import escape_unprintable
 from fpbench.base.threads import ONE_THREAD
 from fpbench.execution.isolation.confining import (
     check_isolated_user,
@@ -65,6 +68,8 @@ _PATIENCE = 30.0
 """Seconds in which a server must answer a health check: it may be importing modules."""
 _LAST_WORDS = 5.0
 """Seconds in which the server must end after its channel is closed."""
+_LONGEST_LINE = 4096
+"""Bytes of output that are printed as one line."""
 
 
 class ForkServer:
@@ -78,6 +83,7 @@ class ForkServer:
         self.mark = uuid.uuid4().hex
         """The value of `MARK` in the environment of workers; descendants with it end, too."""
         self._process: subprocess.Popen[bytes] | None = None
+        self._printer: threading.Thread | None = None
         self._control: socket.socket | None = None
         self._address = ""
 
@@ -119,6 +125,8 @@ class ForkServer:
             self._process.kill()
             self._process.wait()
         self._process = None
+        if self._printer is not None:
+            self._printer.join(_LAST_WORDS)
         shutil.rmtree(os.path.dirname(self._address), ignore_errors=True)  # left if it was killed
 
     def _start(self) -> None:
@@ -135,12 +143,31 @@ class ForkServer:
             ends = listener.fileno(), theirs.fileno()
             arguments = [json.dumps(sys.path), *map(str, ends), self._address, *self._modules]
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _BOOT, *arguments],
+                [sys.executable, "-u", "-c", _BOOT, *arguments],
                 stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
                 env={**get_public_environment(), **ONE_THREAD, **_NO_RESERVES, MARK: self.mark},
                 pass_fds=ends,
                 start_new_session=True,
             )
+        # Its name tells that it is no thread of a component, see `process_watch`.
+        self._printer = threading.Thread(
+            target=_print_lines, args=(self._process.stdout,), name="fpbench-output", daemon=True
+        )
+        self._printer.start()
+
+
+def _print_lines(output: IO[bytes]) -> None:
+    """Print what components print, escaped: they could read and control a terminal that they had.
+
+    Their lines begin with a mark, so that none looks like a line of fpbench.
+    """
+    with output:
+        while line := output.readline(_LONGEST_LINE):
+            text = line.decode(errors="backslashreplace").removesuffix("\n")
+            with contextlib.suppress(OSError, ValueError):  # standard error is closed
+                print(f"| {escape_unprintable(text, but=chr(9))}", file=sys.stderr)
 
 
 def runs_alone(step: Step, limits: Limits, *, isolated: bool) -> bool:
@@ -178,8 +205,7 @@ def execute_alone(step: Step, parents: tuple[Any, ...], limits: Limits, address:
     try:
         inputs = make_inputs(step, build_for(step), parents)
         started = time.monotonic()
-        # Read as data: no object of a component may run in this process.
-        result = read_result(step.action, _request(step, inputs, limits, address), inputs)
+        result = _request(step, inputs, limits, address)
         seconds = min(result.seconds, time.monotonic() - started)
     except LostError:
         raise
@@ -193,8 +219,8 @@ def execute_alone(step: Step, parents: tuple[Any, ...], limits: Limits, address:
     return attempt(step, lambda: measure(step, value, inputs))._replace(seconds=seconds)
 
 
-def _request(step: Step, inputs: tuple[Any, ...], limits: Limits, address: str) -> bytearray:
-    """The bytes of the result of a step, from a one-use process."""
+def _request(step: Step, inputs: tuple[Any, ...], limits: Limits, address: str) -> Result:
+    """The result of a step, from a one-use process."""
     import cloudpickle
 
     private = {} if step.action in HANDED else get_secrets()
@@ -217,13 +243,18 @@ def _request(step: Step, inputs: tuple[Any, ...], limits: Limits, address: str) 
             for content in contents:
                 channel.settimeout(None if deadline is None else _count_seconds_left(deadline))
                 send(channel, content)
-            return receive(WatchedChannel(channel, status, deadline), longest)
+            content = receive(WatchedChannel(channel, status, deadline), longest)
         except TimeoutError:
             status.shutdown(socket.SHUT_WR)  # the server kills the process, and confirms it
             _receive_number(status)
             raise StoppedError(limits.on_time) from None
         except (OSError, EOFError):
             raise StoppedError(_describe_exit(_receive_number(status), limits)) from None
+    # Read as data: no object of a component may run in this process.
+    result = read_result(step.action, content, inputs)
+    if deadline is not None and time.monotonic() > deadline:  # reading is a part of the step
+        raise StoppedError(limits.on_time)
+    return result
 
 
 class WatchedChannel:

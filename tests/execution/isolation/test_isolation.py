@@ -1,19 +1,22 @@
 """An adversary that looks everywhere finds no truth where the engine can hide it."""
 
+import contextlib
 import errno
 import os
+import pty
 import pwd
 import resource
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import fpbench
-from fpbench.execution.isolation import confining
-from fpbench.execution.isolation import one_use_server as one_use
+from fpbench.execution.isolation import confining, one_use, one_use_server
 from fpbench.execution.isolation.confining import (
     USER,
     check_isolated_user,
@@ -77,6 +80,21 @@ def test_what_an_adversary_gives_back_runs_nowhere_else(tmp_path, monkeypatch):
     (reason,) = set(frame["reason"])
     assert reason.startswith("guess smuggler: measure 'gift' must be a text, None, or a number of")
     assert not (tmp_path / "mark").exists()
+
+
+def test_reading_an_answer_is_a_part_of_the_step(tmp_path, monkeypatch):
+    """The clock stands an hour later when an answer has been read."""
+    late, now, read = [0], time.monotonic, one_use.read_result
+
+    def read_slowly(action, *arguments):
+        late[0] += 3600 * (action == "guess")
+        return read(action, *arguments)
+
+    monkeypatch.setattr(one_use, "read_result", read_slowly)
+    monkeypatch.setattr(one_use, "time", SimpleNamespace(monotonic=lambda: now() + late[0]))
+    matrix = MATRIX | {"seeds": 1, "adversary": [{"use": "coin"}], "limits": {"timeout": 600}}
+    (row,) = fpbench.run(matrix, out=tmp_path / "run").rows()
+    assert row["reason"] == "guess coin: timed out after 600 s (timeout of [limits])"
 
 
 FORGED = ["objects", "offset", "before", "uninitialised", "nested", "runs", "pointers", "lies",
@@ -180,6 +198,37 @@ def test_an_adversary_is_loaded_no_data_set(tmp_path, monkeypatch, jobs, limits)
     assert row["found"] == 0
     assert row["has"] == "HOME PATH HARMLESS"
     assert row["hidden"] == "HOME PATH HARMLESS"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("jobs", "limits"), [(1, {"timeout": 300}), (2, {})])
+def test_an_adversary_has_no_terminal(tmp_path, jobs, limits):
+    """What it prints is printed escaped; nothing that is typed is its own."""
+    matrix = MATRIX | {"seeds": 1, "adversary": [{"use": "talker"}], "limits": limits}
+    code = f"import fpbench; fpbench.run({matrix}, out='run', jobs={jobs})"
+    typed, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=terminal, stdout=terminal, stderr=terminal, cwd=tmp_path,
+    )  # fmt: skip
+    os.close(terminal)
+    os.write(typed, b"hunter2\n")
+    shown = b""
+    with contextlib.suppress(OSError):  # the terminal is closed at the end
+        while piece := os.read(typed, 1 << 16):
+            shown += piece
+    os.close(typed)
+    assert process.wait() == 0, shown.decode(errors="replace")
+    (row,) = fpbench.load(tmp_path / "run").rows()
+    assert [row[f"terminal_{end}"] for end in range(3)] == [False] * 3
+    assert [row[f"read_{end}"] for end in range(3)] == ["", "OSError", "OSError"]
+    assert row["no_new_rights"] == "1"
+    lines = shown.decode().split("\r\n")
+    assert r"| \x1b]0;title\x07\u202eolleh	tab" in lines
+    assert any(
+        line.startswith("| ") and line.endswith(r"\x1b[2Jpassword: \x1b[31mred") for line in lines
+    )
+    assert b"\x1b" not in shown
 
 
 def test_other_components_have_the_whole_environment(tmp_path, monkeypatch):
@@ -341,4 +390,4 @@ def test_adversaries_run_as_another_user(tmp_path, monkeypatch):
 )  # fmt: skip
 def test_what_a_child_names_is_imported_only_if_it_does_nothing(name, imported):
     """The pipe in which a child names modules is the child's to write in."""
-    assert one_use._may_be_preloaded(name) == imported
+    assert one_use_server._may_be_preloaded(name) == imported
