@@ -7,10 +7,11 @@ module opens a file of a run directory by itself (`tests/base/test_files.py` hol
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
-import tempfile
+import uuid
 from pathlib import Path
 
 from fpbench.base.errors import InputError, StoreError
@@ -134,17 +135,39 @@ def check_output(file: Path) -> Path:
 
 
 def write_file(file: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all; a link is replaced, not followed."""
-    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    part = Path(name)
+    """Write a file whole or not at all; a link is replaced, not followed.
+
+    A file that is replaced hands on its permissions. OSError names the file.
+    """
+    part = file.with_name(f".fpbench-{uuid.uuid4().hex}")
     try:
-        with os.fdopen(descriptor, "wb") as stream:
+        with part.open("xb") as stream:
+            if file.is_file() and not file.is_symlink():
+                part.chmod(stat.S_IMODE(file.stat().st_mode))
             stream.write(content.encode() if isinstance(content, str) else content)
-        part.chmod(0o644)
         part.replace(file)
-    except BaseException:
-        part.unlink(missing_ok=True)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        if isinstance(error, OSError):  # which may name the temporary file
+            raise OSError(error.errno, error.strerror or str(error), str(file)) from None
         raise
+
+
+def write_output(file: Path, content: str | bytes) -> None:
+    """Write a file that the user names, whole or not at all; a link is followed.
+
+    A device or a pipe is written to. InputError as `check_output`, or if it cannot be written.
+    """
+    check_output(file)
+    try:
+        if file.exists() and not file.is_file():
+            file.write_bytes(content.encode() if isinstance(content, str) else content)
+        else:
+            write_file(file.resolve(), content)
+    except (OSError, UnicodeEncodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{file}: cannot be written: {why}") from error
 
 
 def identify(file: Path) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fpbench.base.errors import InputError, suggest_name
+from fpbench.base.files import write_output
 from fpbench.cli.completion import (
     complete_kind,
     complete_measure,
@@ -226,7 +227,7 @@ def _write(text: str, output: Path | None) -> None:
     if output is None:
         console.show_text(text)
     else:
-        output.write_text(text + "\n", encoding="utf-8")
+        write_output(output, text + "\n")
 
 
 def _show_or_write(sheets: "Sequence[Sheet]", form: Form, output: Path | None) -> None:

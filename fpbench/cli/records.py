@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpbench.base.errors import InputError
-from fpbench.base.files import check_output
+from fpbench.base.files import check_output, write_output
 from fpbench.cli.groups import STANDARD
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ def write_record(file: Path, content: Mapping[str, Any]) -> None:
     from platform import python_version
 
     from fpbench import __version__
-    from fpbench.base.files import write_file
 
     versions = {"fpbench": __version__, "python": python_version()}
     versions |= {name: version(name) for name in _PACKAGES}
@@ -57,7 +56,7 @@ def write_record(file: Path, content: Mapping[str, Any]) -> None:
     if file == STANDARD:
         sys.stdout.write(text)
     else:
-        write_file(file, text)
+        write_output(file, text)
 
 
 def record_statements(judged: "Reproduction") -> dict[str, Any]:

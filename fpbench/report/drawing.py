@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fpbench.base.distribution import tell_extra
 from fpbench.base.errors import InputError, suggest_name
-from fpbench.base.files import check_output
+from fpbench.base.files import check_output, write_output
 from fpbench.base.text import format_percent, format_points
 from fpbench.report.figures import Axis, Figure, FigurePoint, Panel, Series
 
@@ -67,11 +67,7 @@ def draw(figure: Figure, output: Path, *, width: float | None = None) -> None:
     Raises InputError if the ending is not one of `FORMATS`, the width is out of range, matplotlib
     is not installed, or the file cannot be written.
     """
-    content = render(figure, check(output), width=width)
-    try:
-        output.write_bytes(content)
-    except OSError as error:
-        raise InputError(f"{output}: cannot be written: {error.strerror or error}") from error
+    write_output(output, render(figure, check(output), width=width))
 
 
 def render(figure: Figure, form: str, *, width: float | None = None) -> bytes:

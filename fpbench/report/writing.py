@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from fpbench.base.errors import InputError
-from fpbench.base.files import check_output, write_file
+from fpbench.base.files import check_output, write_file, write_output
 from fpbench.components.catalog import discover
 from fpbench.report.content import make_content
 from fpbench.report.drawing import check, draw, render
@@ -26,17 +26,19 @@ def write_report(run: SavedRun, output: Path | None = None, by: str | None = Non
     Raises InputError if no cell has that measure, plotly is not installed, or the file cannot be
     written; StoreError if no cell has been run.
     """
-    # The run's own report replaces any file there, so no trap needs a refusal.
-    file = check_output(output) if output else run.path / "report.html"
+    if output:
+        check_output(output)  # before the work
     text = render_report(run, by)
+    if output:
+        write_output(output, text)
+        return output
+    file = run.path / "report.html"
     try:
-        if output:
-            output.write_text(text, encoding="utf-8", newline="\n")
-        else:  # which a stranger may have made a link
-            write_file(file, text)
+        write_file(file, text)  # replaces any file there, so no trap needs a refusal
     except OSError as error:
-        hint = "" if output else "; name another file with --output"
-        raise InputError(f"{file}: cannot be written: {error.strerror or error}{hint}") from error
+        raise InputError(
+            f"{file}: cannot be written: {error.strerror}; name another file with --output"
+        ) from error
     return file
 
 

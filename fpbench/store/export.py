@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from fpbench.base.distribution import tell_extra
 from fpbench.base.errors import InputError, suggest_name
-from fpbench.base.files import check_output
+from fpbench.base.files import check_output, write_output
 from fpbench.base.text import escape_unprintable
 from fpbench.store.results import Results
 
@@ -23,7 +24,8 @@ NOT_RUN = "not run"
 """Status of a cell without one: it was not chosen, or the run was interrupted before it."""
 
 
-_OTHER_FORMATS = frozenset({"xlsx", "xls", "ods", "json", "feather", "arrow", "html", "md", "tex"})
+_OTHER_FORMATS = frozenset({"xlsx", "xls", "ods", "json", "feather", "arrow", "html", "md", "tex",
+                            "gz", "bz2", "xz", "zip", "zst"})  # fmt: skip
 """Endings of formats that rows are not written in."""
 
 
@@ -59,20 +61,23 @@ def export_rows(results: Results, form: str, output: Path | None, *, long: bool)
         check_output(output)
     frame = _to_long(results) if long else results.frame()
     frame["status"] = frame["status"].replace("", NOT_RUN)
+    content = BytesIO()
+    stream: Any = sys.stdout if output is None else content
     try:
         if form == "parquet":
-            _write_parquet(frame, output)
+            _write_parquet(frame, None if output is None else content)
         elif form == "csv":
             printable = _escape_texts(frame) if output is None and sys.stdout.isatty() else frame
-            printable.to_csv(output or sys.stdout, index=False)
+            printable.to_csv(stream, index=False)
         else:
-            frame.to_json(output or sys.stdout, orient="records", lines=True)
+            frame.to_json(stream, orient="records", lines=True)
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise InputError(
-            f"{output or 'standard output'}: cannot be written: {error.strerror or error}"
-        ) from error
+        why = error.strerror or error
+        raise InputError(f"standard output: cannot be written: {why}") from error
+    if output is not None:
+        write_output(output, content.getvalue())
 
 
 def _to_long(results: Results) -> DataFrame:
@@ -104,13 +109,13 @@ def _escape_texts(frame: DataFrame) -> DataFrame:
     return printable.rename(columns=spell)
 
 
-def _write_parquet(frame: DataFrame, output: Path | None) -> None:
-    if output is None:
+def _write_parquet(frame: DataFrame, stream: BytesIO | None) -> None:
+    if stream is None:
         raise InputError("Parquet is binary: name a file with --output")
     # A long export holds numbers and words in one column, which Parquet has no type for.
     if "value" in frame:
         frame = frame.assign(value=frame["value"].astype(str))
     try:
-        frame.to_parquet(output, index=False)
+        frame.to_parquet(stream, index=False)
     except ImportError as error:
         raise InputError(f"Parquet needs pyarrow: {tell_extra('parquet')}") from error

@@ -7,6 +7,7 @@ from importlib import metadata, resources
 from pathlib import Path
 
 from fpbench.base.errors import InputError, NameUnknownError
+from fpbench.base.files import write_file
 from fpbench.components.catalog import discover, explain_unknown_kind
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 
@@ -40,7 +41,7 @@ def write_package(kind: str, name: str, directory: Path) -> Path:
     for path, text in make_files(kind, name).items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        write_file(file, text)
     return folder
 
 

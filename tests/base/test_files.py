@@ -1,7 +1,9 @@
 """Files that a stranger may have made are opened by one function, and by nothing else."""
 
 import ast
+import errno
 import os
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -19,7 +21,9 @@ from fpbench.base.files import (
     read_file,
     read_matrix,
     write_file,
+    write_output,
 )
+from fpbench.cli.main import main
 from fpbench.store.locks import LOCK_FILE, STORE
 from fpbench.testing.submissions.folder import make_submission
 from fpbench.testing.submissions.lock import LOCK
@@ -44,7 +48,8 @@ ALLOWED = {
     # The one way: guarded, or beside the files of a run directory under a name of its own.
     ("base/files.py", "open_file"): "os.open",
     ("base/files.py", "read_file"): "os.fdopen",
-    ("base/files.py", "write_file"): "os.fdopen tempfile.mkstemp",
+    ("base/files.py", "write_file"): "part.open",
+    ("base/files.py", "write_output"): "file.write_bytes",
     ("store/connections.py", "_open_stream"): "os.fdopen",
     # SQLite opens by name what has been checked; a copy is in a private folder.
     ("store/connections.py", "connect_writer"): "sqlite3.connect",
@@ -55,19 +60,15 @@ ALLOWED = {
     # Renames a run directory as a whole, without a look into it.
     ("store/locks.py", "move_aside"): "directory.rename",
     ("store/merging.py", "_write_whole"): "part.rename",
-    # Written where the user said.
+    # In memory, or on standard output.
     ("store/export.py", "export_rows"): "frame.to_json printable.to_csv",
     ("store/export.py", "_write_parquet"): "frame.to_parquet",
     ("cli/assess.py", "assess"): "result.to_json",
-    ("cli/leaderboard.py", "_write"): "output.write_text",
     (
         "auditing/fairness_reports/fairness_report.py",
         "FairnessReport.to_csv",
     ): "self.to_frame().to_csv",
-    ("report/drawing.py", "draw"): "output.write_bytes",
     ("report/drawing.py", "_save_canvas"): "canvas.savefig",
-    ("report/writing.py", "write_report"): "output.write_text",
-    ("testing/scaffold.py", "write_package"): "file.write_text",
     # Data sets: `DataHome` finds regular files only; a matrix may name any table of the user's.
     ("data/data_files.py", "DataHome.fetch"): "path.read_bytes",
     ("data/data_files.py", "DataHome.fetch.write"): "path.write_bytes",
@@ -226,6 +227,124 @@ def test_another_name_of_a_store_is_no_output(tmp_path):
 def test_a_name_with_a_zero_byte_is_no_output():
     with pytest.raises(InputError, match="is not a name of a file: it holds a zero byte"):
         check_output(Path("a\0b"))
+
+
+class FullDisk:
+    """A file on a disk that has room for 10 bytes."""
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._stream.close()
+
+    def write(self, content):
+        self._stream.write(content[:10])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.fixture
+def fill_disk(monkeypatch):
+    original = Path.open
+
+    def open_(path, mode="r", *more, **options):
+        stream = original(path, mode, *more, **options)
+        return stream if mode in ("r", "rb") else FullDisk(stream)
+
+    return lambda: monkeypatch.setattr(Path, "open", open_)
+
+
+@pytest.mark.parametrize("older", ["an older file", None])
+@pytest.mark.parametrize(
+    "way",
+    [
+        *(way for way in OUTPUTS if callable(OUTPUTS[way])),
+        ("report", "RUN", "-o"), ("export", "RUN", "--format", "parquet", "-o"), ("export", "RUN", "--long", "--format", "csv", "-o"),
+        ("export", "RUN", "--format", "jsonl", "-o"), ("leaderboard", "RUN", "--format", "json", "-o"),
+        ("leaderboard", "RUN", "--format", "latex", "-o"), ("submit", "check", "SUBMISSION", "--json"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_full_disk_leaves_the_older_file(
+    way, older, place, tmp_path, monkeypatch, capsys, fill_disk
+):
+    file = tmp_path / "out.html"
+    if older:
+        file.write_text(older)
+    fill_disk()
+    if callable(call := OUTPUTS.get(way)):
+        with pytest.raises(
+            InputError, match=r"out.html: cannot be written: No space left"
+        ) as error:
+            call(fpbench.load(place / "run"), file)
+        message = str(error.value)
+    else:
+        names = {"RUN": str(place / "run"), "SUBMISSION": str(place / "submission")}
+        words = [names.get(word, word) for word in way]
+        monkeypatch.setattr(sys, "argv", ["fpbench", *words, str(file)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 2
+        message = " ".join(capsys.readouterr().err.split())
+        assert "No space left" in message
+    assert ".fpbench-" not in message
+    assert [path.read_text() for path in tmp_path.iterdir()] == [older] * bool(older)
+
+
+def test_a_written_file_keeps_its_permissions_and_its_links(tmp_path):
+    """A private file stays private; a device is not replaced."""
+    private = tmp_path / "private.csv"
+    private.write_text("old")
+    private.chmod(0o600)
+    (tmp_path / "link.csv").symlink_to(private)
+    write_output(tmp_path / "link.csv", "new")
+    assert private.read_text() == "new"
+    assert private.stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "link.csv").is_symlink()
+    before = os.umask(0o077)
+    try:
+        write_output(tmp_path / "new.csv", "new")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new.csv").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    read = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_output(tmp_path / "pipe", "new")
+    assert os.read(read, 10) == b"new"
+    assert (tmp_path / "pipe").is_fifo()
+    os.close(read)
+
+
+def test_a_name_may_be_as_long_as_the_system_allows(tmp_path):
+    write_file(tmp_path / ("n" * 255), "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["n" * 255]
+
+
+@pytest.mark.parametrize("name", ["environment.json", "missing/file", "file/file"])
+def test_who_cannot_write_a_file_is_told_its_name(tmp_path, name):
+    (tmp_path / "environment.json").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match=".") as error:
+        write_file(tmp_path / name, "new")
+    assert error.value.filename == str(tmp_path / name)
+    assert error.value.filename2 is None
+    assert (
+        ".fpbench-"
+        not in f"{error.value!r}{error.value.__context__ if not error.value.__suppress_context__ else ''}"
+    )
+    assert {path.name for path in tmp_path.iterdir()} == {"environment.json", "file"}
+
+
+def test_a_text_that_no_file_can_hold_is_one_error(tmp_path):
+    with pytest.raises(InputError, match="cannot be written: .* surrogates not allowed"):
+        write_output(tmp_path / "file", "\ud800")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow

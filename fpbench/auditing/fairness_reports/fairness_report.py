@@ -42,7 +42,7 @@ from fpbench.auditing.fairness_reports.tabulating import tabulate
 from fpbench.base.argument_types import check_methods
 from fpbench.base.arguments import check_same_rows, show_value, to_path
 from fpbench.base.errors import InputError, check_choice
-from fpbench.base.files import check_output, read_file, write_file
+from fpbench.base.files import read_file, write_output
 from fpbench.claims.set_counts import Facts, Mask
 from fpbench.components.mechanism import Mechanism
 from fpbench.models.rules import RuleBased, Rules
@@ -70,14 +70,6 @@ class DefenceOptions(TypedDict, total=False):
     delta: float | None
     consistent: bool
     rng: np.random.Generator | int | None
-
-
-def _write(file: str | Path, content: str | bytes) -> None:
-    place = check_output(to_path("file", file))
-    try:
-        write_file(place, content)
-    except OSError as error:
-        raise InputError(f"{place}: cannot be written: {error.strerror or error}") from error
 
 
 def _read_groups(groups: Any, n: int) -> Categorical:
@@ -493,11 +485,7 @@ class FairnessReport(ReportRows):
         file
             Where to.
         """
-        place = check_output(to_path("file", file))
-        try:
-            self.to_frame().to_csv(place, index=False)
-        except OSError as error:
-            raise InputError(f"{place}: cannot be written: {error.strerror or error}") from error
+        write_output(to_path("file", file), self.to_frame().to_csv(index=False))
 
     @classmethod
     def from_csv(
@@ -538,7 +526,7 @@ class FairnessReport(ReportRows):
         file
             Where to.
         """
-        _write(file, to_json_text(self, self.to_frame()))
+        write_output(to_path("file", file), to_json_text(self, self.to_frame()))
 
     @classmethod
     def from_json(
@@ -555,7 +543,7 @@ class FairnessReport(ReportRows):
         file
             Where to.
         """
-        _write(file, to_parquet_bytes(self, self.to_frame()))
+        write_output(to_path("file", file), to_parquet_bytes(self, self.to_frame()))
 
     @classmethod
     def from_parquet(
@@ -576,7 +564,7 @@ class FairnessReport(ReportRows):
         """
         page = to_page(self, title)
         if file is not None:
-            _write(file, page)
+            write_output(to_path("file", file), page)
         return page
 
     def facts(self, X: DataFrame, predictions: ArrayLike, labels: ArrayLike | None = None) -> Facts:
