@@ -31,7 +31,7 @@ from fpbench.base.arrays import (
 )
 from fpbench.base.errors import InputError
 from fpbench.base.sheet import write_html
-from fpbench.base.text import format_percent
+from fpbench.base.text import format_percent, show_lines
 from fpbench.base.threads import use_one_thread
 from fpbench.claims.rates import is_metric
 from fpbench.components.attack_kinds import Adversary, Corrector, Disclosure
@@ -206,7 +206,7 @@ class AttackResult:
         return attack_figures(self.people, self.leaderboard().waterfall)
 
     def __str__(self) -> str:
-        return "\n".join([*self._opening, *self._notes])
+        return show_lines([*self._opening, *self._notes])
 
     __repr__ = __str__
 

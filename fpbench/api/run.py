@@ -19,6 +19,7 @@ from fpbench.base.arguments import (
 )
 from fpbench.base.errors import DataError, InputError
 from fpbench.base.sheet import InWords
+from fpbench.base.text import show_lines
 from fpbench.data.table import Table
 from fpbench.execution.engines.opening import EngineRequest
 from fpbench.execution.runner import Finished
@@ -77,7 +78,7 @@ class RunPlan(InWords):
         """Numbers of cells to run and skipped, and why they are skipped."""
         done = f", {len(self.done)} of them done already" if self.done else ""
         skipped = (f"skipped {count}: {reason}" for reason, count in self.skipped.items())
-        return "\n".join(
+        return show_lines(
             [f"{self.runnable} cells to run, {sum(self.skipped.values())} skipped{done}", *skipped]
         )
 

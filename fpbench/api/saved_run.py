@@ -12,6 +12,7 @@ from fpbench.base.argument_types import check_arguments, check_methods
 from fpbench.base.arguments import to_path
 from fpbench.base.errors import FpbenchError
 from fpbench.base.sheet import Shown, write_html
+from fpbench.base.text import show_lines
 from fpbench.execution.runner import Finished
 from fpbench.results.leaderboard import Leaderboard, make_sheet
 from fpbench.results.pareto import Front
@@ -255,7 +256,7 @@ class Run:
             snapshot = self.read(keys=False)
             boards = [board for board in snapshot.leaderboards() if board.sentences]
         except FpbenchError as error:  # print() should not raise
-            return str(error)
+            return show_lines([str(error)])
         lines = [f"{snapshot.title or self.path.name} ({self.path})"]
         for board in boards:
             lines.append(
@@ -264,13 +265,13 @@ class Run:
         if not boards:
             done, _ = snapshot.results.finished()
             lines.append(f"{int(done.sum()):,} of {len(done):,} cells done")
-        return "\n".join(lines)
+        return show_lines(lines)
 
     def _repr_html_(self) -> str:
         """The HTML for notebooks: leaderboards and failures."""
         boards = self.leaderboards()
         if not boards:
-            return f"<p>{escape(str(self.path))}: no cell has been run yet</p>"
+            return f"<p>{escape(show_lines([str(self.path)]))}: no cell has been run yet</p>"
         return write_html([make_sheet(board) for board in boards])
 
 

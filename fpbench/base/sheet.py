@@ -13,7 +13,7 @@ from html import escape
 from itertools import zip_longest
 from typing import Protocol, TypeVar
 
-from fpbench.base.text import escape_unprintable
+from fpbench.base.text import escape_unprintable, show_lines
 
 _LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
@@ -253,7 +253,7 @@ def _format_text(sheet: Sheet, width: int) -> str:
             ]
             lines.append(" ".join(aligned).rstrip())
     lines += sheet.remarks
-    return "\n".join(escape_unprintable(line) for line in lines)
+    return show_lines(lines)
 
 
 def write_markdown(sheets: Iterable[Sheet]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from unicodedata import category
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from fractions import Fraction
 
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -86,6 +87,11 @@ def escape_unprintable(text: str, but: str = "") -> str:
         else letter
         for letter in text
     )
+
+
+def show_lines(lines: Iterable[str]) -> str:
+    """Lines that are safe to print, as one text: what `print` shows of every result."""
+    return "\n".join(map(escape_unprintable, lines))
 
 
 def hide_paths(text: str) -> str:

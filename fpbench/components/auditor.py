@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.sheet import InWords
+from fpbench.base.text import show_lines
 from fpbench.claims.rates import Metric
 from fpbench.components.attack_kinds import Component, Learner
 from fpbench.components.guarantee import Guarantee, Neighbours
@@ -129,10 +130,10 @@ class Release(InWords):
         between = ""
         if not np.isnan(low):
             between = f", {low:.3f} to {high:.3f} at {100 * self.confidence:.6g}% confidence"
-        return (
+        return show_lines([
             f"{self.metric}: least / greatest group rate {self.values[0]:.3f}{between} ({price}, "
             f"neighbours by {guarantee.neighbours}, {self.noise} noise{more})"
-        )
+        ])  # fmt: skip
 
     __repr__ = __str__
 

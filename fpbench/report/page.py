@@ -12,7 +12,7 @@ from typing import Any
 
 from fpbench.base.distribution import tell_extra
 from fpbench.base.errors import InputError
-from fpbench.base.text import hide_paths
+from fpbench.base.text import escape_unprintable, hide_paths
 from fpbench.report import embedding
 
 _SCRIPTS = ("data.js", "words.js", "tables.js", "boards.js", "cells.js", "details.js",
@@ -27,7 +27,7 @@ def write_page(content: dict[str, Any]) -> str:
 
     Raises InputError if plotly is not installed.
     """
-    library = _read_plotly()
+    library, content = _read_plotly(), _escape_texts(content)
     script = "(() => {\n'use strict';\n" + "".join(map(_read_asset, _SCRIPTS)) + "})();\n"
     # Only these two scripts may run, and nothing may be fetched, whatever labels contain.
     policy = (
@@ -47,6 +47,15 @@ def write_page(content: dict[str, Any]) -> str:
     return before + "".join(
         parts[name] + rest for name, _, rest in (piece.partition("}}") for piece in pieces)
     )
+
+
+def _escape_texts(part: Any) -> Any:
+    """The content, its control characters escaped: labels may come from a stranger's matrix."""
+    if isinstance(part, dict):
+        return {_escape_texts(name): _escape_texts(value) for name, value in part.items()}
+    if isinstance(part, list | tuple):
+        return [_escape_texts(value) for value in part]
+    return escape_unprintable(part, but="\t\r\n") if isinstance(part, str) else part
 
 
 def _read_plotly() -> str:

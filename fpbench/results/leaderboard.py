@@ -10,7 +10,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from fpbench.base.sheet import Column, InWords, Sheet, write_html, write_plain
-from fpbench.base.text import format_number, format_percent, format_points, format_points_above
+from fpbench.base.text import (
+    format_number,
+    format_percent,
+    format_points,
+    format_points_above,
+    show_lines,
+)
 from fpbench.components.measures import LESS, Glossary
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.results.statistics.intervals import LEAST_SEEDS
@@ -98,7 +104,7 @@ class Line(InWords):
         told = [name for name in _TOLD if name in self.measures] or [*self.measures][:5]
         means = ", ".join(f"{name} {format_number(self.measures[name].mean)}" for name in told)
         place = "" if self.rank is None else f"{self.rank}. "
-        return f"{place}{labels} ({self.done} seed{'s' * (self.done != 1)}): {means}"
+        return show_lines([f"{place}{labels} ({self.done} seed{'s' * (self.done != 1)}): {means}"])
 
     __repr__ = __str__
 

@@ -14,6 +14,7 @@ from typing import Protocol
 from fpbench.base.argument_types import check_methods
 from fpbench.base.errors import FpbenchError, StoreError
 from fpbench.base.sheet import InWords, Shown
+from fpbench.base.text import show_lines
 from fpbench.components.catalog import discover
 from fpbench.components.measures import Measure
 from fpbench.components.names import Status
@@ -54,7 +55,7 @@ class Snapshot(InWords):
 
     def __str__(self) -> str:
         """The run and its number of results."""
-        return f"{self.title or self.path.name} ({self.path}): {self.results}"
+        return show_lines([f"{self.title or self.path.name} ({self.path}): {self.results}"])
 
     __repr__ = __str__
 

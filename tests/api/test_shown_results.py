@@ -1,9 +1,11 @@
 """Results show themselves: printed, in a list, in a notebook; and write themselves as files."""
 
+import ast
 import html
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +14,7 @@ import pytest
 import fpbench
 from fpbench import InputError
 from fpbench.auditing import measure_membership
+from fpbench.auditing.excessive_risk.report import RiskReport
 from fpbench.base.text import format_number
 from fpbench.cli.screen.results import show_leaderboard
 from fpbench.matrix.matrix import read
@@ -195,3 +198,65 @@ def test_a_reproduction_of_a_part_says_which(toys):
 
 def test_a_number_that_rounds_to_nothing_has_no_sign():
     assert [format_number(x) for x in (-1e-17, -0.00006, 0.0)] == [".0000", "-.0001", ".0000"]
+
+
+NAME = "a\x1b]0;t\x07\u202eb\x9b\u2028c\n| forged"
+"""A name that would control a terminal, turn text around or begin a line of its own."""
+
+
+@pytest.fixture
+def named(tmp_path, toys):
+    """Results of every class that shows itself, with such names wherever a name can be."""
+    rng = np.random.default_rng(0)
+    sex = rng.choice([NAME, "m"], 200)
+    X = pd.DataFrame({NAME: rng.normal(sex == "m", 0.5), "age": rng.normal(size=200)})
+    predictions = (X[NAME] > 0.5).to_numpy().astype(int)
+    report = fpbench.FairnessReport.from_predictions(X, predictions, sex, by=[NAME], bins=2)
+    title = {**MATRIX, "title": NAME, "seeds": 1}
+    run = fpbench.run(title, out=tmp_path / f"run {NAME}")
+    board = run.leaderboard()
+    line = replace(board.lines[0], labels=dict.fromkeys(board.lines[0].labels, NAME))
+    planned = fpbench.plan(MATRIX, out=run.path)
+    attacked = fpbench.attack(predictions, X, predictions, sex, seeds=1)
+    audited = fpbench.audit(predictions, None, sex, epsilon=1.0, rng=0)
+    return [
+        report, report.protect(min_group=60), attacked, audited,
+        fpbench.assess(report, X, predictions, groups=sex, seconds=1.0),
+        fpbench.audit(predictions, None, sex, resamples=0), replace(audited, metric=NAME),
+        measure_membership(X["age"], predictions == 1, (sex == "m").astype(int), (NAME, "m"),
+                           rng=np.random.default_rng(0)),
+        fpbench.individual_fairness(predictions, X, tau=0.1),
+        run, run.read(), run.results(), replace(board, title=NAME, lines=(line,)), line, board.waterfall,
+        replace(planned, skipped={NAME: 1}), run.pareto(), *run.pareto(),
+        fpbench.diff(run.path, run.path), fpbench.privacy.Curator(sex),
+        RiskReport(pd.DataFrame({"on": [NAME], "risk_gap": [0.5]}),
+                      pd.DataFrame({"on": [NAME], "group": [NAME], "risk": [0.5]}),
+                      pd.DataFrame(), pd.DataFrame(), {}),
+    ]  # fmt: skip
+
+
+NO_RESULTS = (
+    "Allowed Attribute Case Check Clause ComponentWords Content DataHome Filter FolderChanges Limits "
+    "RemoteCurator Sample Source SpoiledError Step Verdict _Table"
+)
+"""Classes that are parts of texts which others print, show no names, or show them by `repr`."""
+
+
+@pytest.mark.slow
+def test_what_a_result_shows_can_be_printed(named):
+    for result in named:
+        kind = type(result).__name__
+        for shown in (str(result), repr(result), getattr(result, "_repr_html_", str)()):
+            assert all(line.isprintable() for line in shown.split("\n")), (kind, shown)
+        assert "\n| forged" not in f"{result}{result!r}", kind
+    tested = {own.__name__ for result in named for own in type(result).__mro__}
+    showing = {
+        node.name
+        for path in Path(fpbench.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+        and {"__str__", "__repr__", "_repr_html_"} & {
+            part.name for part in node.body if isinstance(part, ast.FunctionDef)
+        }
+    }  # fmt: skip
+    assert " ".join(sorted(showing - tested)) == NO_RESULTS

@@ -168,6 +168,17 @@ def test_the_words_of_a_run_are_never_html(text):
     assert text.count("</script>") == text.count("<script") == 3
 
 
+def test_control_characters_of_a_run_are_escaped():
+    """In the title and in all that the page's script shows; letters of other languages stay."""
+    name = "a\x1b]0;t\x07\u202eb\u2028ü\n\tc"
+    shown = "a\\x1b]0;t\\x07\\u202eb\\u2028ü\n\tc"
+    content = {"title": name, "boards": [{name: [name, 1, None]}]}
+    page = write_page(content)
+    assert f"<title>{shown} · fpbench</title>" in page
+    assert f"<h1>{shown}</h1>" in page
+    assert carried(page) == {"title": shown, "boards": [{shown: [shown, 1, None]}]}
+
+
 def test_its_file_is_small(text):
     assert len(text) < 2_500_000
 

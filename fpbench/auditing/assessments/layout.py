@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
-from fpbench.base.text import escape_unprintable
+from fpbench.base.text import escape_unprintable, show_lines
 
 _LEAST_WIDTH = 60
 _LEAST_WORDS = 24
@@ -48,7 +48,7 @@ def lay_out_text(page: LayoutPage, width: int) -> str:
         lines += ["", *textwrap.wrap(part.title, width), *_lay_out_table(part, width)]
         for note in part.notes:
             lines += textwrap.wrap(note, width, initial_indent="  ", subsequent_indent="    ")
-    return "\n".join(escape_unprintable(line) for line in lines)
+    return show_lines(lines)
 
 
 def lay_out_html(page: LayoutPage) -> str:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fpbench.auditing.excessive_risk.draws import People, RiskSums, estimate_error
 from fpbench.base.arrays import drop_last_bits
+from fpbench.base.text import show_lines
 from fpbench.components.records import MeasureValues
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class RiskReport:
                 f"{group} {risk:.4f}" for group, risk in zip(mine.group, mine.risk, strict=True)
             )
             lines.append(f"excessive risk on {row.on}: {parts}; gap {row.risk_gap:.4f}")
-        return "; ".join(lines) + " (not private)"
+        return show_lines(["; ".join(lines) + " (not private)"])
 
     __repr__ = __str__
 

@@ -43,6 +43,7 @@ from fpbench.base.argument_types import check_methods
 from fpbench.base.arguments import check_same_rows, show_value, to_path
 from fpbench.base.errors import InputError, check_choice
 from fpbench.base.files import read_file, write_output
+from fpbench.base.text import escape_unprintable, show_lines
 from fpbench.claims.set_counts import Facts, Mask
 from fpbench.components.mechanism import Mechanism
 from fpbench.models.rules import RuleBased, Rules
@@ -295,18 +296,18 @@ class FairnessReport(ReportRows):
         told = [f"{int(self.suppressed.sum()):,} suppressed" if k == "suppressed" else k
                 for k, v in kinds.items() if v]  # fmt: skip
         left = ", ".join(f"{name} ({why})" for name, why in self.left_out.items())
-        return (
+        return show_lines([
             f"Fairness report: {', '.join(dict.fromkeys(self.metric.tolist()))} of "
             f"{', '.join(self.groups)}, in {len(self):,} rows; cut by {slices}; "
             f"values {' and '.join(told) or 'exact'}{f'; left out: {left}' if left else ''}"
-        )
+        ])  # fmt: skip
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         frame = self.to_frame().to_html(index=False, max_rows=_MOST_ROWS)
-        return f"<p>{escape(str(self))}</p>\n{frame}"
+        return f"<p>{escape(str(self))}</p>\n{escape_unprintable(frame, but=chr(10))}"
 
     def to_frame(self) -> DataFrame:
         """Long form: slice columns (blank where a slice is not cut), group, metric, value, n.

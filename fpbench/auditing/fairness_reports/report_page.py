@@ -8,6 +8,7 @@ import numpy as np
 
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import REPORT_METRICS, Codes
+from fpbench.base.text import escape_unprintable
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -42,7 +43,7 @@ def to_page(report: ReportRows, title: str) -> str:
     groups = ", ".join(map(escape, report.groups))
     done = "; ".join(f"{name} {_say(value)}" for name, value in report.defences.items()) or "none"
     done += f". Differential privacy: {report.guarantee}" if report.guarantee else ""
-    return "\n".join([
+    lines = [
         '<!doctype html>', '<html lang="en">', '<head>', '<meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{escape(title)}</title>", f"<style>{_STYLE}</style>", "</head>", "<body>",
@@ -50,7 +51,8 @@ def to_page(report: ReportRows, title: str) -> str:
         f"<p>By group ({groups}), for {slices:,} slice{'s' * (slices != 1)} of people. "
         f"Defences: {escape(done)}.</p>",
         *parts, "</body>", "</html>", "",
-    ])  # fmt: skip
+    ]  # fmt: skip
+    return escape_unprintable("\n".join(lines), but="\n")
 
 
 def _write_table(report: ReportRows, blocks: Codes, *, opened: bool) -> str:

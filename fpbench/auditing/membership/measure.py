@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_same_rows, to_array, to_floats, to_generator
 from fpbench.base.errors import InputError
+from fpbench.base.text import escape_unprintable, show_lines
 from fpbench.data.groups import group_codes
 
 if TYPE_CHECKING:
@@ -39,13 +40,15 @@ class MembershipReport:
     table: DataFrame
 
     def __str__(self) -> str:
-        return str(self.table.replace({"group": {"": "everybody"}}).to_string(index=False))
+        text = self.table.replace({"group": {"": "everybody"}}).to_string(index=False)
+        return show_lines(text.split("\n"))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return str(self.table.replace({"group": {"": "everybody"}}).to_html(index=False))
+        html = self.table.replace({"group": {"": "everybody"}}).to_html(index=False)
+        return escape_unprintable(html, but="\n")
 
     @check_arguments
     def find_gap(self, measure: str) -> float:

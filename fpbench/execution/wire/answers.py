@@ -6,7 +6,6 @@ follow from the step's inputs: a guess of n people has n numbers.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -35,7 +34,6 @@ from fpbench.execution.wire.values import (
     read_constraint,
     read_guarantee,
     read_measures,
-    read_scalar,
     read_texts,
     write_constraint,
     write_guarantee,
@@ -184,9 +182,9 @@ def _read_claim(message: Message, inputs: tuple[Any, ...]) -> Claim | None:
 
 def _read_nats(message: Message, name: str) -> float | None:
     """A finite number of nats that is not negative; None if unknown."""
-    nats = _read_cost(message, name)
-    if nats is not None and not 0 <= nats < math.inf:
-        raise Unreadable(f"the {name} of a claim must be at least 0 and finite")
+    nats: float | None = message.field(name, int, float, type(None))
+    if nats is not None:
+        message.number(name, least=0.0)
     return nats
 
 
@@ -308,12 +306,15 @@ def _write_correction(corrected: Corrected) -> Written:
     correction = corrected.correction
     header = {
         "status": None if correction.status is None else SolverStatus(correction.status).value,
-        "objective": write_scalar(correction.objective),
-        "bound": write_scalar(correction.bound),
         "took": write_scalar(correction.seconds),
         "correct_seconds": write_scalar(corrected.seconds),
     }
-    arrays = [*write_measures(correction.measures), *write_measures(corrected.weighed)]
+    costs: MeasureValues = {"objective": correction.objective, "bound": correction.bound}
+    arrays = [
+        array
+        for measures in (costs, correction.measures, corrected.weighed)
+        for array in write_measures(measures)
+    ]
     for name, array in (
         ("values", correction.values), ("moves", correction.moves),
         ("posterior", correction.posterior), ("reconsidered", corrected.reconsidered),
@@ -323,18 +324,17 @@ def _write_correction(corrected: Corrected) -> Written:
     return header, arrays
 
 
-def _read_cost(message: Message, name: str) -> float | None:
+def _read_cost(value: Any) -> float | None:
     """A number that a float can hold, or None."""
-    value: float | int | None = read_scalar(message.field(name, int, float, list, type(None)))
-    if isinstance(value, int) and abs(value) > 2**1000:
-        raise Unreadable(f"the {name} must be a number that a float can hold")
-    return value
+    if type(value) not in (int, float, type(None)) or (type(value) is int and abs(value) > 2**1000):
+        raise Unreadable("objective and bound must be numbers that a float can hold")
+    return value  # type: ignore[no-any-return]  # checked
 
 
 def _read_correction(message: Message, inputs: tuple[Any, ...]) -> Corrected:
     target = inputs[0].target
     n, k = len(target), len(target.groups)
-    own, weighed = read_measures(message), read_measures(message)
+    costs, own, weighed = (read_measures(message) for _ in range(3))
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
         "values": ("iu", (n,)),
         "moves": ("iu", (2, k, k)),
@@ -351,7 +351,7 @@ def _read_correction(message: Message, inputs: tuple[Any, ...]) -> Corrected:
         if codes is not None and n and not (codes.min() >= 0 and codes.max() < k):
             raise Unreadable(f"the corrected {name} must be group codes in 0..{k - 1}")
     status = message.field("status", str, type(None))
-    objective, bound = _read_cost(message, "objective"), _read_cost(message, "bound")
+    objective, bound = _read_cost(costs.get("objective")), _read_cost(costs.get("bound"))
     correction = Correction(
         arrays.get("values"), None if status is None else SolverStatus(status), objective, bound,
         arrays.get("moves"), message.number("took", least=0.0), own, arrays.get("posterior"),

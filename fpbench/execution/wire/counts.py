@@ -9,20 +9,18 @@ from numpy.typing import NDArray
 
 from fpbench.claims.set_counts import Facts
 from fpbench.execution.wire.message import Message, Unreadable
+from fpbench.execution.wire.values import read_texts, write_texts
 
 _NUMBERS = ("sigma", "scale")
-_BETWEEN = "\n"
-"""Separator of the names of sets."""
 
 
 def write_facts(facts: Facts) -> list[NDArray[Any]]:
     """Facts as arrays: members of the sets, the end of each set, both bounds, noise, and names."""
     names = (" ".join(facts.name(number).split()) for number in range(len(facts)))
-    text = _BETWEEN.join(names).encode("utf-8", "replace")
     return [
         facts.sets.indices, facts.sets.indptr, facts.low, facts.high,
         *(getattr(facts, name) for name in _NUMBERS), facts.derived,
-        np.frombuffer(text, np.uint8),
+        *write_texts(names),
     ]  # fmt: skip
 
 
@@ -36,9 +34,9 @@ def read_facts(message: Message, people: int, groups: int) -> Facts:
     low, high = (message.array("counts", "f", m, groups) for _ in range(2))
     noise = [message.array("noise of counts", "f", m) for _ in _NUMBERS]
     derived = message.array("which counts are derived", "b", m)
-    names = message.array("names of sets", "u", None).tobytes().decode("utf-8").split(_BETWEEN)
+    names = read_texts(message)
     whole = m >= 0 and ends[0] == 0 and ends[-1] == len(members) and (ends[1:] >= ends[:-1]).all()
-    if not whole or len(names) != max(m, 1):
+    if not whole or len(names) != m:
         raise Unreadable("the sets of its facts do not end where they should")
     if len(members) and not (members.min() >= 0 and members.max() < people):
         raise Unreadable(f"the members of its facts must be in 0..{people - 1}")

@@ -50,7 +50,10 @@ def pack(header: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> bytes:
     too long.
     """
     plain = [_to_little_endian(array) for array in arrays]
-    text = json.dumps(header, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    try:
+        text = json.dumps(header, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise PluginError(f"its answer has a field that is not plain: {error}") from None
     head = text.encode("utf-8", "surrogatepass")
     if len(head) > MOST_HEADER:
         raise PluginError(f"the names in its answer take more than {MOST_HEADER:,} bytes")
@@ -166,8 +169,6 @@ class Message:
     def number(self, name: str, *, least: float = -math.inf) -> float:
         """A field that is a finite number and at least `least`."""
         value = self.field(name, int, float)
-        if isinstance(value, int) and abs(value) > 2**1000:
-            raise Unreadable(f"the field {name!r} of its answer is out of range")
         if value < least:
             raise Unreadable(f"the field {name!r} of its answer is below {least:g}")
         return float(value)

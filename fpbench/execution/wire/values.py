@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from itertools import pairwise
@@ -20,8 +19,6 @@ from fpbench.store.packing import pack, split, unpack_values
 
 Arrays = list[NDArray[Any]]
 _MOST_TEXTS = 2**24
-_NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-"""Numbers that JSON cannot write."""
 
 
 def write_texts(texts: Iterable[str]) -> Arrays:
@@ -71,18 +68,8 @@ def write_measures(measures: Mapping[str, Any]) -> Arrays:
 
 
 def write_scalar(value: Any) -> Any:
-    """A plain value; a number that JSON cannot write becomes a list with its name."""
-    match value:
-        case None:
-            return None
-        case bool() | np.bool_():
-            return bool(value)
-        case float() | np.floating():
-            plain = float(value)
-            return plain if math.isfinite(plain) else [str(plain)]
-        case int() | np.integer():
-            return int(value)
-    return str(value)
+    """A value as JSON can write it."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def read_measures(message: Message) -> MeasureValues:
@@ -91,16 +78,6 @@ def read_measures(message: Message) -> MeasureValues:
     blob = message.array("measures", "u", 9 * len(names)).tobytes()
     kinds, bits = split([blob], len(names))
     return dict(zip(names, unpack_values(kinds[:, 0], bits[:, 0], words.__getitem__), strict=True))
-
-
-def read_scalar(value: Any) -> Any:
-    """The value that `write_scalar` wrote."""
-    if isinstance(value, list):
-        if len(value) == 1 and isinstance(value[0], str) and value[0] in _NON_FINITE:
-            return _NON_FINITE[value[0]]
-    elif not isinstance(value, dict):
-        return value
-    raise Unreadable("a value must be a text, None, or a number")
 
 
 def write_constraint(constraint: RateConstraint | None) -> list[Any] | None:

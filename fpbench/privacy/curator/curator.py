@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import show_value, to_generator
 from fpbench.base.errors import InputError, PluginError
+from fpbench.base.text import show_lines
 from fpbench.components.guarantee import COUNT_SENSITIVITY, Neighbours, check_epsilon
 from fpbench.components.mechanism import Mechanism
 from fpbench.data.groups import group_codes
@@ -192,7 +193,7 @@ class Curator:
         return counts
 
     def __repr__(self) -> str:
-        return f"Curator({self.people:,} people, groups {', '.join(self._groups)})"
+        return show_lines([f"Curator({self.people:,} people, groups {', '.join(self._groups)})"])
 
     def __reduce__(self) -> NoReturn:
         raise InputError(
