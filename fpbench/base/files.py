@@ -119,7 +119,7 @@ def check_output(file: Path) -> Path:
     """
     if "\0" in str(file):
         raise InputError(f"{str(file)!r} is not a name of a file: it holds a zero byte")
-    place = file.resolve()
+    place = Path(os.path.realpath(file))  # which a circle of links does not stop
     if place.is_dir():
         raise InputError(f"{file}: is a directory; name a file")
     if place.is_file() and place.stat().st_nlink > 1:
@@ -159,12 +159,12 @@ def write_output(file: Path, content: str | bytes) -> None:
 
     A device or a pipe is written to. InputError as `check_output`, or if it cannot be written.
     """
-    check_output(file)
     try:
+        check_output(file)
         if file.exists() and not file.is_file():
             file.write_bytes(content.encode() if isinstance(content, str) else content)
         else:
-            write_file(file.resolve(), content)
+            write_file(Path(os.path.realpath(file)), content)
     except (OSError, UnicodeEncodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"{file}: cannot be written: {why}") from error

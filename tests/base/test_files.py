@@ -312,6 +312,14 @@ def test_a_written_file_keeps_its_permissions_and_its_links(tmp_path):
     assert (tmp_path / "new.csv").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_circle_of_links_or_a_name_that_is_too_long_is_one_error(tmp_path):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    write_output(tmp_path / "a", "new")
+    with pytest.raises(InputError, match="cannot be written: File name too long"):
+        write_output(tmp_path / ("n" * 300), "new")
+
+
 def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     read = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)

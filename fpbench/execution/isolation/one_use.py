@@ -57,6 +57,7 @@ POSSIBLE = hasattr(os, "fork") and hasattr(socket, "send_fds")
 _BOOT = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
+sys.stdout.reconfigure(line_buffering=True)
 from fpbench.execution.isolation.one_use_server import main
 main(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5:])
 """
@@ -143,7 +144,7 @@ class ForkServer:
             ends = listener.fileno(), theirs.fileno()
             arguments = [json.dumps(sys.path), *map(str, ends), self._address, *self._modules]
             self._process = subprocess.Popen(
-                [sys.executable, "-u", "-c", _BOOT, *arguments],
+                [sys.executable, "-c", _BOOT, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -111,7 +111,7 @@ def compute_size_limit(action: str, inputs: tuple[Any, ...], limits: Limits) -> 
 
 
 def _read_failure(message: Message) -> Failure:
-    reason, trace = read_texts(message)
+    reason, trace = read_texts(message, 2)
     return Failure(
         shorten(" ".join(reason.split())), shorten(trace), message.field("bad_input", bool)
     )

@@ -34,7 +34,7 @@ def read_facts(message: Message, people: int, groups: int) -> Facts:
     low, high = (message.array("counts", "f", m, groups) for _ in range(2))
     noise = [message.array("noise of counts", "f", m) for _ in _NUMBERS]
     derived = message.array("which counts are derived", "b", m)
-    names = read_texts(message)
+    names = read_texts(message, max(m, 0))
     whole = m >= 0 and ends[0] == 0 and ends[-1] == len(members) and (ends[1:] >= ends[:-1]).all()
     if not whole or len(names) != m:
         raise Unreadable("the sets of its facts do not end where they should")

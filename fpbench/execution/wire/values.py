@@ -18,7 +18,7 @@ from fpbench.execution.wire.message import Message, Unreadable
 from fpbench.store.packing import pack, split, unpack_values
 
 Arrays = list[NDArray[Any]]
-_MOST_TEXTS = 2**24
+_MOST_MEASURES = 2**16
 
 
 def write_texts(texts: Iterable[str]) -> Arrays:
@@ -28,11 +28,11 @@ def write_texts(texts: Iterable[str]) -> Arrays:
     return [sizes, np.frombuffer(b"".join(letters), np.uint8)]
 
 
-def read_texts(message: Message) -> list[str]:
-    """The texts in the next two arrays."""
+def read_texts(message: Message, most: int = 2**24) -> list[str]:
+    """The texts in the next two arrays, of which there may be `most`."""
     sizes = message.array("lengths of texts", "i", None)
     letters = message.array("texts", "u", None)
-    if letters.itemsize != 1 or len(sizes) > _MOST_TEXTS:
+    if letters.itemsize != 1 or len(sizes) > most:
         raise Unreadable("its answer has texts that are none")
     ends = [0]
     for size in sizes.tolist():
@@ -74,7 +74,7 @@ def write_scalar(value: Any) -> Any:
 
 def read_measures(message: Message) -> MeasureValues:
     """The measures in the next arrays."""
-    names, words = read_texts(message), read_texts(message)
+    names, words = (read_texts(message, _MOST_MEASURES) for _ in range(2))
     blob = message.array("measures", "u", 9 * len(names)).tobytes()
     kinds, bits = split([blob], len(names))
     return dict(zip(names, unpack_values(kinds[:, 0], bits[:, 0], words.__getitem__), strict=True))
