@@ -220,7 +220,7 @@ def named(tmp_path, toys):
     attacked = fpbench.attack(predictions, X, predictions, sex, seeds=1)
     audited = fpbench.audit(predictions, None, sex, epsilon=1.0, rng=0)
     return [
-        report, report.protect(min_group=60), attacked, audited,
+        report, report.protect(min_group=60), replace(attacked, warnings=(NAME,)), audited,
         fpbench.assess(report, X, predictions, groups=sex, seconds=1.0),
         fpbench.audit(predictions, None, sex, resamples=0), replace(audited, metric=NAME),
         measure_membership(X["age"], predictions == 1, (sex == "m").astype(int), (NAME, "m"),
@@ -244,6 +244,8 @@ NO_RESULTS = (
 
 @pytest.mark.slow
 def test_what_a_result_shows_can_be_printed(named):
+    (run,) = (result for result in named if isinstance(result, fpbench.Run))
+    assert str(replace(run, path=run.path / NAME)).isprintable()  # an error, as there is no run
     for result in named:
         kind = type(result).__name__
         for shown in (str(result), repr(result), getattr(result, "_repr_html_", str)()):
