@@ -154,12 +154,12 @@ class ForkServer:
             )
         # Its name tells that it is no thread of a component, see `process_watch`.
         self._printer = threading.Thread(
-            target=_print_lines, args=(self._process.stdout,), name="fpbench-output", daemon=True
+            target=_show_output, args=(self._process.stdout,), name="fpbench-output", daemon=True
         )
         self._printer.start()
 
 
-def _print_lines(output: IO[bytes]) -> None:
+def _show_output(output: IO[bytes]) -> None:
     """Print what components print, escaped: they could read and control a terminal that they had.
 
     Their lines begin with a mark, so that none looks like a line of fpbench.

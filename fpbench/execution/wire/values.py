@@ -59,11 +59,11 @@ def write_measures(measures: Mapping[str, Any]) -> Arrays:
         raise PluginError(f"measures must be a dictionary, not a {type(measures).__name__}")
     words: list[str] = []
 
-    def number(word: str) -> int:
+    def number_word(word: str) -> int:
         words.append(word)
         return len(words) - 1
 
-    blob = pack(measures, number)
+    blob = pack(measures, number_word)
     return [*write_texts(measures), *write_texts(words), np.frombuffer(blob, np.uint8)]
 
 
