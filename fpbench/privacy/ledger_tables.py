@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from fpbench.base.databases import find_damage, limit_steps
 from fpbench.base.errors import InputError
 from fpbench.components.guarantee import Guarantee
 from fpbench.privacy.ledger_books import Amount, Spending, price_release
@@ -67,10 +68,14 @@ def create(db: sqlite3.Connection, terms: dict[str, str]) -> None:
 
 
 def is_old(db: sqlite3.Connection, path: object) -> bool:
-    """Whether the tables are of version 1; InputError if they are not a known ledger's."""
-    ((mark,),) = db.execute("PRAGMA application_id").fetchall()
-    ((tables,),) = db.execute("SELECT count(*) FROM sqlite_master").fetchall()
-    if not mark and not tables:
+    """Whether the tables are of version 1; InputError if they are not a known ledger's.
+
+    Raises DamagedError if they have other definitions, or the pages of the file are damaged.
+    """
+    with limit_steps(db):
+        ((mark,),) = db.execute("PRAGMA application_id").fetchall()
+        schema = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+    if not mark and not schema:
         raise InputError(
             f"{path} is empty: it was copied without the file {path}-wal beside it, or "
             "cut off. If nothing was ever spent, delete it, and a new ledger is made"
@@ -83,6 +88,10 @@ def is_old(db: sqlite3.Connection, path: object) -> bool:
             f"{path} is a ledger of version {version}, and this fpbench reads up to {VERSION}: "
             "install a newer one"
         )
+    if version == VERSION and schema != _SCHEMA:  # a trigger could undo what is written
+        raise DamagedError("its tables are not those of a ledger")
+    if damage := find_damage(db):
+        raise DamagedError(damage)
     return bool(version == 0)
 
 
@@ -109,13 +118,6 @@ def upgrade(db: sqlite3.Connection, terms: dict[str, str]) -> None:
 
 def check(db: sqlite3.Connection, terms: dict[str, str]) -> None:
     """Check every entry of the file; DamagedError names the first one that does not fit."""
-    problems = db.execute("PRAGMA integrity_check(1)").fetchall()
-    if problems != [("ok",)]:
-        raise DamagedError(str(problems[0][0]).splitlines()[-1])
-    _check_names(db)
-    schema = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
-    if schema != _SCHEMA:
-        raise DamagedError("its tables are not those of a ledger")
     head, chain, counts = read_head(db), _make_first_link(terms), Counter[Guarantee]()
     number = 0
     rows = db.execute(f"SELECT {_COLUMNS}, chain FROM entries ORDER BY id")
@@ -140,8 +142,14 @@ def read_terms(db: sqlite3.Connection) -> dict[str, str]:
     return terms
 
 
-def read_head(db: sqlite3.Connection) -> Head:
-    """Total, number and last hash of all entries; DamagedError if the last entry contradicts."""
+def read_head(db: sqlite3.Connection, known: tuple[int, str] = (0, "")) -> Head:
+    """Total, number and last hash of all entries; DamagedError if the last entry contradicts.
+
+    `known`: number and hash of the last entry that was read earlier; it must still be there.
+    """
+    query = "SELECT id, chain FROM entries WHERE id = ?"
+    if known[0] and db.execute(query, known[:1]).fetchone() != known:
+        raise DamagedError(f"entry {known[0]} is gone: an earlier state of the file was put back")
     rows = db.execute("SELECT first, second, entries, chain FROM total").fetchall()
     if len(rows) != 1:
         raise DamagedError("its total is missing" if not rows else "it has several totals")
@@ -153,8 +161,10 @@ def read_head(db: sqlite3.Connection) -> Head:
     return Head((_read_number(first), _read_number(second)), entries, chain)
 
 
-def append(db: sqlite3.Connection, head: Head, cost: Amount, entries: Iterable[Spending]) -> None:
-    """Append entries, and write the new total."""
+def append(
+    db: sqlite3.Connection, head: Head, cost: Amount, entries: Iterable[Spending]
+) -> tuple[int, str]:
+    """Append entries, and write the new total; return number and hash of the last entry."""
     at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     rows = [
         # Zero is added because SQLite keeps no sign of zero, and the hash would.
@@ -163,7 +173,7 @@ def append(db: sqlite3.Connection, head: Head, cost: Amount, entries: Iterable[S
         for number, entry in enumerate(entries, head.entries + 1)
         for g in (entry.guarantee,)
     ]  # fmt: skip
-    _write(db, head, cost, rows)
+    return _write(db, head, cost, rows)
 
 
 def read_entries(db: sqlite3.Connection) -> list[Spending]:
@@ -171,7 +181,9 @@ def read_entries(db: sqlite3.Connection) -> list[Spending]:
     return [_read_entry(row) for row in db.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id")]
 
 
-def _write(db: sqlite3.Connection, head: Head, cost: Amount, rows: list[tuple[Any, ...]]) -> None:
+def _write(
+    db: sqlite3.Connection, head: Head, cost: Amount, rows: list[tuple[Any, ...]]
+) -> tuple[int, str]:
     chain, linked = head.chain, []
     for row in rows:
         chain = _make_next_link(chain, row)
@@ -180,10 +192,9 @@ def _write(db: sqlite3.Connection, head: Head, cost: Amount, rows: list[tuple[An
         f"INSERT INTO entries ({_COLUMNS}, chain) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", linked
     )
     sums = [str(spent + more) for spent, more in zip(head.total, cost, strict=True)]
-    db.execute(
-        "UPDATE total SET first = ?, second = ?, entries = ?, chain = ?",
-        [*sums, head.entries + len(rows), chain],
-    )
+    last = head.entries + len(rows), chain
+    db.execute("UPDATE total SET first = ?, second = ?, entries = ?, chain = ?", [*sums, *last])
+    return last
 
 
 def _create_tables(db: sqlite3.Connection, schema: dict[str, str]) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fpbench.base.files import STORE_BYTES, check_file, identify, open_file
+from fpbench.store.schema import check_content, is_empty
 
 _LONGEST = 64 * 2**20
 """Bytes of a text or of a row: more than any run writes."""
@@ -95,11 +96,11 @@ def check_store(file: Path) -> None:
 def connect_writer(file: Path) -> sqlite3.Connection:
     """Open a store for writing, or make one; the caller must hold the lock of its directory.
 
-    Raises OSError if `check_store` refuses it; sqlite3.Error if it is not a store.
+    Raises OSError if `check_store` refuses it; StoreError, sqlite3.Error if it is not a store.
     """
     check_store(file)
     db = sqlite3.connect(f"{file.absolute().as_uri()}?mode=rwc", isolation_level=None, uri=True)
-    return _restrict(db)
+    return _restrict(db, file, new=True)
 
 
 def enable_log(db: sqlite3.Connection) -> None:
@@ -119,12 +120,12 @@ def connect_reader(file: Path, *, own: bool = False) -> sqlite3.Connection:
     `own`: whether this process itself is writing to it. Then SQLite's own locks are used: closing
     another descriptor of the file would release the writer's locks.
 
-    Raises OSError if `check_store` refuses it, or it cannot be copied; sqlite3.Error if it is not a
-    store.
+    Raises OSError if `check_store` refuses it, or it cannot be copied; StoreError, sqlite3.Error if
+    it is not a store.
     """
     check_store(file)
     if own:
-        return _restrict(_open(file, "mode=ro"))
+        return _restrict(_open(file, "mode=ro"), file)
     for _ in range(_ATTEMPTS):
         db = (
             _open_copy(file)
@@ -132,7 +133,7 @@ def connect_reader(file: Path, *, own: bool = False) -> sqlite3.Connection:
             else _open_in_place(file)
         )
         if db is not None:
-            return _restrict(db)
+            return _restrict(db, file)
     raise OSError(errno.EBUSY, "it is written to faster than it can be copied", str(file))
 
 
@@ -142,13 +143,18 @@ def _open(file: Path, how: str) -> ReadConnection:
     )
 
 
-def _restrict(db: sqlite3.Connection) -> sqlite3.Connection:
-    """The connection, which now runs no code of the file and reads no values beyond a length."""
+def _restrict(db: sqlite3.Connection, file: Path, *, new: bool = False) -> sqlite3.Connection:
+    """The connection, which now runs no code of the file and reads no values beyond a length.
+
+    `new`: whether the file may be empty.
+    """
     with _close_on_error(db):
+        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA cell_size_check = ON")
+        if not (new and is_empty(db)):
+            check_content(db, str(file))
         db.execute(f"PRAGMA cache_size = -{_CACHE}")
-        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
     return db
 
 
@@ -263,14 +269,6 @@ def _read_state(status: os.stat_result) -> tuple[int, ...]:
 
 def _read_identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
-
-
-def copy_privately(db: sqlite3.Connection) -> sqlite3.Connection:
-    """A copy in a private file, which is deleted when the connection is closed."""
-    copy = sqlite3.connect("", isolation_level=None)
-    with _close_on_error(copy):
-        db.backup(copy)
-    return copy
 
 
 def name_companion(file: Path, suffix: str) -> Path:

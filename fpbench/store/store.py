@@ -30,7 +30,6 @@ from fpbench.store.connections import (
     check_store,
     connect_reader,
     connect_writer,
-    copy_privately,
     enable_log,
     name_companion,
     suggest_remedy,
@@ -46,7 +45,7 @@ from fpbench.store.reading import (
     read_sessions,
 )
 from fpbench.store.results import Results
-from fpbench.store.schema import VERSION, create, migrate, read_version
+from fpbench.store.schema import create, is_empty
 from fpbench.store.writing import (
     PAGE,
     Pages,
@@ -66,9 +65,9 @@ UNSHOWN_SEEDS = "unshown_seeds"
 class Store:
     """A run on disk.
 
-    `create`: whether to write to it, and to make one if there is none. One process at a time may; a
-    store of an earlier version is migrated. Without `create`, nothing is ever written, and reads
-    return what had been committed when the store was opened.
+    `create`: whether to write to it, and to make one if there is none. One process at a time may.
+    Without `create`, nothing is ever written, and reads return what had been committed when the
+    store was opened.
 
     Raises StoreError if the directory holds no run, or one that cannot be used, or another run is
     writing to it.
@@ -93,7 +92,7 @@ class Store:
                 self._prepare(file)
             else:
                 self._db = connect_reader(file, own=is_locked_here(directory))
-                self._prepare_reading(file)
+                self._db.execute("PRAGMA query_only = ON")
         except (OSError, *_DAMAGE) as error:
             self.close()
             if isinstance(error, StoreError):
@@ -110,17 +109,12 @@ class Store:
         return self._db
 
     def _prepare(self, file: Path) -> None:
-        """Make the tables, or migrate them to this version."""
+        """Make the tables if there are none."""
         db = self._open
-        version = 0
-        if db.execute("PRAGMA user_version").fetchone() != (0,):
-            version = read_version(db, str(file))
         enable_log(db)
-        if version == 0:
+        if is_empty(db):
             with self.writing():
                 create(db)
-        elif version < VERSION:
-            migrate(db, version)
         db.execute("PRAGMA synchronous = NORMAL")
         (self._loose,) = db.execute("SELECT COUNT(*) FROM result").fetchone()
         self._written = {each: identify(each) for each in (file, name_companion(file, "-wal"))}
@@ -136,15 +130,6 @@ class Store:
                     f"{file}: was deleted, moved or replaced while the run wrote to it, so its "
                     "results are not there; run again"
                 )
-
-    def _prepare_reading(self, file: Path) -> None:
-        """Prepare to read; a store of an earlier version is migrated in a private copy."""
-        if (version := read_version(self._open, str(file))) < VERSION:
-            copy = copy_privately(self._open)
-            self.close()
-            self._db = copy
-            migrate(copy, version)
-        self._open.execute("PRAGMA query_only = ON")
 
     def close(self) -> None:
         """Close the file, and let others write."""

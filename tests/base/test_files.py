@@ -55,7 +55,6 @@ ALLOWED = {
     ("store/connections.py", "connect_writer"): "sqlite3.connect",
     ("store/connections.py", "_open"): "sqlite3.connect",
     ("store/connections.py", "_copy"): "copy.truncate target.open",
-    ("store/connections.py", "copy_privately"): "sqlite3.connect",
     ("store/schema.py", "_make_expected"): "sqlite3.connect",
     # Renames a run directory as a whole, without a look into it.
     ("store/locks.py", "move_aside"): "directory.rename",

@@ -14,11 +14,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from bombs import repeat_page
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench import BudgetError, Guarantee, InputError
-from fpbench.privacy import Ledger, epsilon_to_rho, pure_rho
+from fpbench.base import databases
+from fpbench.privacy import Ledger, epsilon_to_rho, ledger_tables, pure_rho
 
 TENTH = Guarantee(0.1, rho=pure_rho(0.1))
 
@@ -336,6 +338,47 @@ def test_terms_that_were_edited_are_refused(tmp_path):
         damaged.execute("UPDATE terms SET value = '100.0' WHERE name = 'epsilon'")
     with pytest.raises(InputError, match="entry 1 is not the one that was written"):
         Ledger(100.0, path=path)
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        ("terms", "out of order"), ("total", "out of order"), ("entries", "out of order"),
+        ("sqlite_master", "its list of tables has no end"),
+    ],
+)  # fmt: skip
+def test_pages_that_are_read_again_and_again_are_not_read(tmp_path, table, why, monkeypatch):
+    path = tmp_path / "ledger.db"
+    Ledger(1.0, path=path).spend(TENTH)
+    repeat_page(path, table)
+    monkeypatch.setattr(databases, "_MOST_STEPS", 1_000)
+    for reader in ("read_terms", "read_head"):
+        monkeypatch.setattr(ledger_tables, reader, lambda *_: pytest.fail("it was read"))
+    with pytest.raises(InputError, match=f"cannot be used: .*{why}"):
+        Ledger(1.0, path=path)
+
+
+@pytest.mark.parametrize("earlier", [1, 2])
+def test_an_earlier_state_put_back_while_it_is_in_use_is_refused(tmp_path, earlier):
+    path = tmp_path / "ledger.db"
+    ledger, states = Ledger(1.0, path=path), []
+    for _ in range(3):
+        ledger.spend(TENTH)
+        states.append(path.read_bytes())
+    put_back = [lambda: ledger.spend(TENTH), lambda: ledger.spent, lambda: ledger.entries]
+    for use in put_back:
+        path.write_bytes(states[earlier - 1])
+        with pytest.raises(InputError, match="entry 3 is gone: an earlier state"):
+            use()
+    # Others may have spent since on the state that was put back.
+    other = Ledger(1.0, path=path)
+    for _ in range(4):
+        other.spend(TENTH, "other")
+    with pytest.raises(InputError, match="entry 3 is gone"):
+        ledger.spend(TENTH)
+    path.write_bytes(states[-1])
+    ledger.spend(TENTH)
+    assert ledger.spent.epsilon == 0.4
 
 
 # Copies of it

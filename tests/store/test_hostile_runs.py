@@ -6,9 +6,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from bombs import repeat_page, share_overflow
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from malformed import TOYS, command, document
+
+from fpbench import StoreError
+from fpbench.store.connections import connect_reader
+from fpbench.store.store import Store
 
 READERS = (["leaderboard"], ["export"], ["export", "--long"])
 UNSEEN = {chr(code) for code in (*range(9), *range(11, 32), *range(127, 160), 0x202E)}
@@ -202,6 +207,44 @@ def test_a_store_with_another_schema_is_refused(made, tmp_path, statement):
         db.executescript(statement)
     for words in READERS:
         assert command(words[0], str(run), *words[1:]).refused
+
+
+@pytest.mark.parametrize("create", [False, True])
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda file: repeat_page(file, "word"), "out of order"),
+        (lambda file: repeat_page(file, "planned"), "out of order"),
+        (lambda file: repeat_page(file, "sqlite_master"), "its list of tables has no end"),
+        (share_overflow, "2nd reference to page"),
+    ],
+)
+def test_pages_that_are_read_again_and_again_are_refused(made, tmp_path, spoil, why, create):
+    run = tmp_path / "run"
+    shutil.copytree(made[0], run)
+    spoil(run / "store.sqlite")
+    before = (run / "store.sqlite").read_bytes()
+    with pytest.raises(StoreError, match=rf"store\.sqlite: cannot be used: .*{why}"):
+        Store(run, create=create)
+    with pytest.raises(sqlite3.DatabaseError):  # whoever connects without a store, as a Tab does
+        connect_reader(run / "store.sqlite")
+    assert (run / "store.sqlite").read_bytes() == before
+    assert not list(run.glob("*-wal"))
+
+
+def test_definitions_that_look_like_those_of_sqlite_are_refused(made, tmp_path):
+    """A check of a column is computed for every row, before anybody has read it."""
+    run = tmp_path / "run"
+    shutil.copytree(made[0], run)
+    with closing(sqlite3.connect(run / "store.sqlite")) as db:
+        db.executescript(
+            "CREATE TABLE hidden (a CHECK (length(hex(zeroblob(9000000))) > a));"
+            "INSERT INTO hidden VALUES (1); PRAGMA writable_schema = ON;"
+            "UPDATE sqlite_master SET name = 'sqlite_hidden', tbl_name = 'sqlite_hidden', "
+            "sql = replace(sql, 'hidden', 'sqlite_hidden') WHERE name = 'hidden';"
+        )
+    with pytest.raises(StoreError, match="is not a store of fpbench: see sqlite_hidden"):
+        Store(run)
 
 
 @pytest.mark.quick_cases(1)

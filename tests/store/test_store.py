@@ -24,10 +24,7 @@ from fpbench.matrix.plan import Cell
 from fpbench.store.packing import is_identical
 from fpbench.store.reading import CellRecord
 from fpbench.store.results import Results
-from fpbench.store.schema import VERSION
 from fpbench.store.store import Store
-
-DATA = Path(__file__).parents[1] / "data"
 
 CELLS = [
     Cell("k0", {"dataset": "d", "learner": "l", "auditor": "a"}, 0),
@@ -169,19 +166,9 @@ def test_another_writer_is_one_clear_error(store, monkeypatch):
 
 def test_a_run_that_is_just_being_made_is_not_touched(tmp_path):
     (tmp_path / "store.sqlite").touch()
-    with pytest.raises(StoreError, match="has format 0"):
+    with pytest.raises(StoreError, match="is not a store of this fpbench"):
         Store(tmp_path)
     assert (tmp_path / "store.sqlite").stat().st_size == 0
-
-
-def test_a_store_of_a_newer_version(store):
-    store.close()
-    with closing(sqlite3.connect(store.directory / "store.sqlite")) as db, db:
-        db.execute("PRAGMA user_version = 99")
-    with pytest.raises(
-        StoreError, match="has format 99; this fpbench reads 1 to 2: a newer one made it"
-    ):
-        Store(store.directory)
 
 
 def test_a_place_that_cannot_be_written(tmp_path):
@@ -354,66 +341,23 @@ def test_a_cell_that_is_measured_again_counts_once(store):
 # Versions
 
 
-def old_store(directory):
-    """A run as version 1 wrote it."""
-    directory.mkdir(exist_ok=True)
-    db = sqlite3.connect(directory / "store.sqlite")
-    db.executescript((DATA / "store_v1.sql").read_text())
-    db.close()
-    return json.loads((DATA / "store_v1.json").read_text())
-
-
+@pytest.mark.parametrize(
+    ("pragma", "told"),
+    [
+        ("application_id = 0", "if an earlier one made it, run the matrix again"),
+        ("user_version = 99", "has format 99, and this fpbench reads 2 only"),
+    ],
+)
 @pytest.mark.parametrize("create", [False, True])
-def test_a_run_of_version_1_is_read_as_it_was(tmp_path, create):
-    expected = old_store(tmp_path)
-    before = (tmp_path / "store.sqlite").read_bytes()
-    for _ in range(2):
-        with Store(tmp_path, create=create) as store:
-            assert rows_alike(store.rows(), expected["rows"])
-            assert sorted(store.done()) == expected["done"]
-            assert [[*name, mean] for name, mean in store.timings().items()] == expected["timings"]
-            assert store.environment() == expected["environment"]
-            assert store.title == "a run of version 1"
-            failed = next(row["cell"] for row in store.rows() if row["status"] == "failed")
-            assert "the parrot" in store.trace(failed)
-            assert len(list(store.records())) > len(store.done())
-    changed = (tmp_path / "store.sqlite").read_bytes() != before
-    assert changed is create  # who only reads an old run leaves it as it lies there
-    db = sqlite3.connect(tmp_path / "store.sqlite")
-    assert db.execute("PRAGMA user_version").fetchone() == (VERSION if create else 1,)
-    db.close()
-
-
-@pytest.mark.slow
-def test_a_run_of_version_1_goes_on(tmp_path, toys):
-    expected = old_store(tmp_path)
-    matrix = {
-        "title": "a run of version 1", "seeds": 3,
-        "dataset": [{"use": "flock"}, {"use": "flock", "groups": 3, "label": "three"}],
-        "learner": [{"use": "parrot"}, {"use": "parrot", "fails": "raises", "label": "biting"}],
-        "disclosure": [{"use": "oracle"}], "adversary": [{"use": "coin"}],
-        "corrector": [{"use": "flip"}],
-        "auditor": [{"use": "counter", "mechanism": {"use": "hiss"}}],
-    }  # fmt: skip
-    run = fpbench.run(matrix, out=tmp_path)
-    assert len(run.rows()) == 24
-    # Other code made the cells of then, so that they are run again, under other keys.
-    with Store(tmp_path) as store:
-        assert set(expected["done"]) <= store.done()
-
-
-def test_a_migration_that_fails_leaves_the_run_as_it_was(tmp_path):
-    old_store(tmp_path)
-    db = sqlite3.connect(tmp_path / "store.sqlite")
-    db.execute("UPDATE result SET measures = '[1, 2]' WHERE status = 'failed'")
-    db.commit()
-    before = list(db.iterdump())
-    for create in (True, False):
-        with pytest.raises(StoreError, match="measures must be a JSON object"):
-            Store(tmp_path, create=create)
-    assert list(db.iterdump()) == before
-    assert db.execute("PRAGMA user_version").fetchone() == (1,)
-    db.close()
+def test_another_version_is_refused_and_stays_as_it_is(store, tmp_path, pragma, told, create):
+    store.begin(ABOUT, {}, CELLS)
+    store.close()
+    with closing(sqlite3.connect(store.directory / "store.sqlite")) as db:
+        db.execute(f"PRAGMA {pragma}")
+    before = (store.directory / "store.sqlite").read_bytes()
+    with pytest.raises(StoreError, match=told):
+        Store(store.directory, create=create)
+    assert (store.directory / "store.sqlite").read_bytes() == before
 
 
 # One writer at a time
