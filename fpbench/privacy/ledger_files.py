@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from os import PathLike
 from pathlib import Path
 
+from fpbench.base.databases import limit_steps
 from fpbench.base.errors import InputError
 from fpbench.privacy import ledger_tables
 from fpbench.privacy.ledger_books import Amount, Check, Spending
@@ -36,8 +37,12 @@ class FileBook:
     demands.
 
     A missing file is created. InputError if the file is no ledger, has other `terms` (the budget by
-    name), is damaged, or cannot be written.
+    name), is damaged, was put back to a state before the last that this book read, or cannot be
+    written.
     """
+
+    _last = 0, ""
+    """Number and hash of the last entry that this book read or wrote."""
 
     def __init__(self, path: str | PathLike[str], terms: dict[str, str]) -> None:
         self.path, self._terms = Path(path).absolute(), terms
@@ -48,25 +53,34 @@ class FileBook:
     def total(self) -> Amount:
         """The sum of all costs."""
         with self._take_turn() as db, _hold_transaction(db, "DEFERRED"):
-            return ledger_tables.read_head(db).total
+            return self._read_head(db).total
 
     def add(self, cost: Amount, entries: list[Spending], check: Check) -> None:
         """Add entries, unless `check` raises."""
         with self._take_turn() as db:
             for _ in range(_ATTEMPTS):
+                last = None
                 with _hold_transaction(db):
                     if not _has_wal(db):
-                        head = ledger_tables.read_head(db)
+                        head = self._read_head(db)
                         check(head.total)
-                        ledger_tables.append(db, head, cost, entries)
-                        return
+                        last = ledger_tables.append(db, head, cost, entries)
+                if last is not None:
+                    self._last = last
+                    return
                 _leave_wal(db)
             raise sqlite3.OperationalError("another program keeps switching its journal mode")
 
     def entries(self) -> list[Spending]:
         """All entries, in order."""
-        with self._take_turn() as db:
+        with self._take_turn() as db, _hold_transaction(db, "DEFERRED"):
+            self._read_head(db)
             return ledger_tables.read_entries(db)
+
+    def _read_head(self, db: sqlite3.Connection) -> ledger_tables.Head:
+        head = ledger_tables.read_head(db, self._last)
+        self._last = head.entries, head.chain
+        return head
 
     def __getstate__(self) -> tuple[Path, dict[str, str]]:
         return self.path, self._terms
@@ -170,7 +184,8 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     db.execute("PRAGMA cell_size_check = ON")
     # Of a rollback journal, FULL would leave the end to the file system: after a power failure
     # the last transaction could be rolled back, though its answer was sent.
-    db.execute("PRAGMA synchronous = EXTRA")
+    with limit_steps(db):  # reads the definitions of tables
+        db.execute("PRAGMA synchronous = EXTRA")
     return db
 
 
