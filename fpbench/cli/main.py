@@ -488,10 +488,12 @@ def verify(
 ) -> None:
     """Run a sample of cells again and compare them with the run, which may be in a submission.
 
+    All cells are compared with the plan of the matrix, and failed ones have to fail again.
     With --signed, the signature of the submission and its files are checked first. Numbers must
     agree to the last bit if this machine's kernels computed the run, else within 1e-6; cells that
     are not portable are then shown apart. Exit code 0: all comparable cells are the same; 1: some
-    differ or could not be run again, or the signature is not one of these files.
+    differ, could not be run again or are not those of the matrix, or the signature is not one of
+    these files.
     """
     from fpbench.cli.screen import runs as boards
     from fpbench.execution import verification

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ from fpbench.execution.session import Session
 from fpbench.matrix.axes import MAX_CELLS
 from fpbench.matrix.limits import NO_LIMITS, Limits
 from fpbench.matrix.matrix import Matrix, read
-from fpbench.matrix.plan import Cell
+from fpbench.matrix.plan import Cell, Plan
 from fpbench.store.differences import (
     FEW,
     NOT_COMPARABLE,
@@ -98,11 +99,14 @@ class Verification(Paged):
     """Whether the same kernels computed both: then values are compared to the last bit."""
     misplaced: tuple[str, ...] = ()
     """Names of measures, of any row of the run, that only fpbench may give to such rows."""
+    contradictions: tuple[str, ...] = ()
+    """How the cells of the run, of the sample or not, differ from those of its matrix."""
 
     @property
     def same(self) -> bool:
-        """Whether no cell contradicts the run, and no measure is misplaced."""
-        return not self.misplaced and not any(each.wrong for each in self.checked)
+        """Whether no cell contradicts the run or its matrix, and no measure is misplaced."""
+        wrong = self.misplaced or self.contradictions
+        return not wrong and not any(each.wrong for each in self.checked)
 
     @property
     def computed(self) -> tuple[str, ...]:
@@ -140,6 +144,10 @@ class Verification(Paged):
                 Separator(f"rows have measures that fpbench never gives to them: {names}", "red")
             )
             page += count_rest(len(self.misplaced) - FEW)
+        page += [
+            Separator(f"not as its matrix: {text}", "red") for text in self.contradictions[:FEW]
+        ]
+        page += count_rest(len(self.contradictions) - FEW)
         return [*page, *(Separator(text, colour) for text, colour in self._describe())]
 
     def _describe(self) -> Iterator[tuple[str, str | None]]:
@@ -193,6 +201,9 @@ def verify(
 ) -> Verification:
     """Run a sample of the cells of a run again, in another directory, and compare the results.
 
+    All cells of the run are compared with the plan of its matrix: each seed has all of them, and no
+    combination is finished at some seeds only. A failed cell must fail again.
+
     The run is only read, and none of its numbers is trusted: components guess, correct, predict and
     audit again, and fpbench computes its measures from their answers. Components also report their
     notes again. Times only have to be present. Numbers are compared to the last bit if the kernels
@@ -204,7 +215,8 @@ def verify(
     run
         The run directory.
     sample
-        Number of cells to draw from those that are done; all if there are fewer.
+        Number of cells to draw from those that are done, and from those that failed; all if there
+        are fewer.
     seed
         Seed of the sample; a new one each time if None.
     jobs
@@ -239,45 +251,85 @@ def recompute(
         environments = [session.environment for session in store.sessions()]
         # The user who ran a matrix of more cells than usual had allowed it.
         matrix = read_stored_matrix(store, max(MAX_CELLS, len(results)))
-    done, _ = results.finished()
-    rows = np.flatnonzero(done)
-    if not len(rows):
+    done, failed = map(np.flatnonzero, results.finished())
+    if not len(done):
         raise StoreError(f"{path}: no cell is done: there is nothing to verify")
     if seed is None:
         seed = int(np.random.default_rng().integers(2**32))
-    drawn = np.random.default_rng(seed).choice(rows, min(sample, len(rows)), replace=False)
+    rng = np.random.default_rng(seed)
+    drawn = [rng.choice(each, min(sample, len(each)), replace=False) for each in (done, failed)]
     sample_rows: dict[_CellId, int] = {
         (results.combinations[results.combination[row]], int(results.seeds[row])): row
-        for row in np.sort(drawn).tolist()
+        for row in np.sort(np.concatenate(drawn)).tolist()
     }
     seeds = tuple(sorted({seed for _, seed in sample_rows}))
     limits = matrix.limits.tighten(limits)
     session = Session.prepare(replace(matrix, seeds=seeds, limits=limits), tables)
     exact = have_same_kernels([*environments, session.environment])
-    stored = {row["cell"]: row for row in results.rows()}
-    cells = {
-        (tuple(cell.labels.get(kind, "") for kind in KINDS), cell.seed): cell
-        for cell in session.plan.cells
-    }
+    rows = results.rows()
+    cells = {(_get_labels(cell), cell.seed): cell for cell in session.plan.cells}
     planned = {place: cells[place] for place in sample_rows if place in cells}
     again = _run_again(session, planned.values(), jobs)
     checked = []
-    for place, row in sample_rows.items():
-        name, key = name_cell(dict(zip(KINDS, place[0], strict=True)), place[1]), results.cells[row]
-        cell = planned.get(place)
-        if cell is None:
-            checked.append(CheckedCell(name, problem="the matrix does not have it"))
+    for place, cell in planned.items():
+        name, stored = name_cell(cell.labels, cell.seed), rows[sample_rows[place]]
+        row = again[cell.key]
+        same_code = cell.key == stored["cell"]
+        if stored["status"] == Status.FAILED:
+            if row["status"] == Status.DONE:
+                change = CellChange(name, "status", Status.FAILED.value, Status.DONE.value)
+                checked.append(CheckedCell(name, (change,), same_code=same_code))
             continue
-        result = _compare(name, stored[key], again[cell.key], exact)
         # Whether a cell is portable is read from this plan, not from the run, which may be forged.
         comparable = exact or cell.portable
+        result = _compare(name, stored, row, exact)
         if result.problem is None:
-            result = replace(result, same_code=cell.key == key, comparable=comparable)
+            result = replace(result, same_code=same_code, comparable=comparable)
         checked.append(result)
     return Verification(
-        path, tuple(checked), len(rows), seed, list_environment_changes(then, session.environment),
-        exact, _find_misplaced(results),
+        path, tuple(checked), len(done), seed, list_environment_changes(then, session.environment),
+        exact, _find_misplaced(results), tuple(_list_contradictions(results, session.plan)),
     )  # fmt: skip
+
+
+def _get_labels(cell: Cell) -> tuple[str, ...]:
+    return tuple(cell.labels.get(kind, "") for kind in KINDS)
+
+
+def _list_contradictions(results: Results, plan: Plan) -> Iterator[str]:
+    """How the cells of a run differ from those of its matrix.
+
+    Whoever leaves out seeds of one combination chooses its mean. So all combinations of the matrix
+    have all seeds that are shown, and each is finished at all of them, or at none: then it was not
+    chosen yet.
+
+    `plan`: of the matrix, for any seeds.
+    """
+    planned = {_get_labels(cell): cell for cell in plan.cells}
+    seeds = sorted({*results.seeds.tolist()})
+    rows_of: dict[tuple[str, ...], list[int]] = {labels: [] for labels in planned}
+    for row, number in enumerate(results.combination.tolist()):
+        rows_of.setdefault(results.combinations[number], []).append(row)
+    for labels, rows in rows_of.items():
+        name, cell = ", ".join(filter(None, labels)), planned.get(labels)
+        counts = Counter(results.statuses[row] for row in rows)
+        finished = counts[Status.DONE] + counts[Status.FAILED]
+        reasons = {results.reasons.get(row) for row in rows}
+        if cell is None:
+            yield f"{name}: is not in the matrix"
+        elif sorted(results.seeds[rows].tolist()) != seeds:
+            yield f"{name}: has {count_noun(len(rows), 'cell')}, and the run {len(seeds)} seeds"
+        elif cell.reason is None and counts[Status.SKIPPED]:
+            yield f"{name}: {counts[Status.SKIPPED]} of {len(rows)} cells are skipped, and run here"
+        elif cell.reason is not None and finished:
+            yield f"{name}: cannot be run here: {cell.reason}"
+        elif cell.reason is not None and cell.portable and reasons != {cell.reason}:
+            yield f"{name}: is skipped for another reason than here: {cell.reason}"
+        elif finished and counts[""]:
+            yield f"{name}: {counts['']} of {len(rows)} cells have not been run"
+    for measure in results.glossary.declared:
+        if (own := plan.measures.get(measure.name)) and own.better != measure.better:
+            yield f"measure {measure.name!r}: {own.better!r} is better, not {measure.better!r}"
 
 
 def _find_misplaced(results: Results) -> tuple[str, ...]:
@@ -315,6 +367,10 @@ def read_stored_matrix(
                 alike.append(matrix)
     if not alike:
         raise StoreError(f"{file}: is not the matrix that the run was made from")
+    ranked_by = [matrix.rank_by for matrix in alike]
+    alike = [matrix for matrix in alike if matrix.rank_by == store.rank_by]
+    if not alike:
+        raise StoreError(f"{file}: ranks by {ranked_by[0]!r}, and the run by {store.rank_by!r}")
     return next((matrix for matrix in alike if {*matrix.seeds} == {*seeds}), alike[0])
 
 

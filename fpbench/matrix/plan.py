@@ -45,7 +45,8 @@ class Cell:
     reason: str | None = None
     """Why it is skipped; None if it is to be run."""
     portable: bool = True
-    """Whether all its components are portable, see `Component.portable`."""
+    """Whether all its components are portable, see `Component.portable`, and none is missing here:
+    the reason for that depends on the machine, too."""
 
 
 @dataclass
@@ -225,7 +226,7 @@ class _Planner:
                 continue
             reason = self._why_skipped(combination)
             labels = {part.choice.kind: part.choice.label for part in combination}
-            portable = all(part.portable for part in combination)
+            portable = all(part.portable and not part.missing for part in combination)
             for seed in self._matrix.seeds:
                 if reason is not None:
                     key = _hash_parts("skipped", *labels.items(), seed)

@@ -126,6 +126,7 @@ def tally_defences(results: Results) -> Defended:
         if not count:
             notes[dataset] = ["nothing is ranked: no attack was made on every learner"]
         tally, rows = Tallies(take_rows(part, inside)), np.flatnonzero(here)[inside]
+        notes.setdefault(dataset, []).extend(tally.describe_seeds())
         unproven = 0
         for learner, lines in _group_by_learner(tally).items():
             strongest = _find_strongest(tally, lines)

@@ -174,6 +174,7 @@ def _rank_class(
         left = len(lines) - len(everywhere)
         of = f"{left} combination{'s' * (left != 1)}"
         exclusions = [f"left out: {of} that not every data set has"] if left else []
+        exclusions += tally.describe_seeds(everywhere)
         boards.append(
             make_board(mean, range(len(mean)), kinds, maker.rank_by, maker.title,
                        scope=f"overall: means over {len(of_dataset)} data sets", apart=maker.apart,
@@ -218,10 +219,11 @@ def make_board(
 ) -> Leaderboard:
     """Some lines of a tally, ranked.
 
-    `kinds`, `rank_by`, `title`, `scope`, `apart`, `notes`, `view`: fields of the leaderboard; a
-    note is added if seeds are too few for significance. `unranked`: whether nothing may be
-    compared, so that no line has a rank.
+    `kinds`, `rank_by`, `title`, `scope`, `apart`, `notes`, `view`: fields of the leaderboard; notes
+    are added if seeds are too few for significance, or lines have different ones. `unranked`:
+    whether nothing may be compared, so that no line has a rank.
     """
+    notes = tuple(dict.fromkeys((*notes, *tally.describe_seeds(numbers))))
     grouped = rank_by == LEAK_RANKING and view == "combinations"
     within = tuple(kind for kind in _WITHIN if grouped and kind in kinds)
     places = np.array(numbers, np.intp)

@@ -165,7 +165,7 @@ def _make_board(
     numbers = range(len(tally))
     kinds = tuple(kind for kind in keep if any(tally.labels(i)[kind] for i in numbers))
     remarks = [_tell_settings(mean.settings, mean.kinds)] if mean.settings > 1 else []
-    remarks += list_left_out(mean)
+    remarks += [*list_left_out(mean), *Tallies(rows).describe_seeds()]
     if not mean.settings:
         remarks = ["nothing is ranked: lines share no setting, so their means are not comparable"]
     return make_board(

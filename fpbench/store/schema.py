@@ -69,13 +69,10 @@ def check_content(db: sqlite3.Connection, name: str) -> None:
         (application,) = db.execute("PRAGMA application_id").fetchone()
         (version,) = db.execute("PRAGMA user_version").fetchone()
         tables = _read_tables(db)
-    if application != APPLICATION:
-        raise StoreError(
-            f"{name}: is not a store of this fpbench; if an earlier one made it, run the matrix "
-            "again"
-        )
     if version != VERSION:
-        raise StoreError(f"{name}: has format {version}, and this fpbench reads {VERSION} only")
+        raise StoreError(f"{name}: has format {version}; this fpbench reads {VERSION} only")
+    if application != APPLICATION:
+        raise StoreError(f"{name}: an earlier fpbench made it: run its matrix again")
     if tables != _make_expected():
         odd = sorted({row[1] for row in tables ^ _make_expected()})
         raise StoreError(f"{name}: is not a store of fpbench: see {', '.join(odd)}")

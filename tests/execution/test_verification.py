@@ -1,13 +1,14 @@
 """Verifying a run: cells run again are the same to the last bit, or it is told what is not."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import fpbench
-from fpbench import InputError, Status, StoreError
+from fpbench import InputError, Measure, Status, StoreError
 from fpbench.execution import session
 from fpbench.execution.verification import read_stored_matrix, verify
 from fpbench.store.store import Store
@@ -139,6 +140,166 @@ def test_a_store_that_names_what_every_row_has_is_refused(tmp_path):
     forge(run.path, run.rows()[0], learner="another")
     with pytest.raises(StoreError, match="reserved names of measures"):
         verify(run.path)
+
+
+# Whether a run has all cells of its matrix
+
+
+def replan(store, change):
+    """Write the plan of a run anew, with other cells."""
+    cells = [other for cell in store.cells() for other in change(cell)]
+    with store.writing():
+        store.plan({}, cells)
+
+
+def is_chosen(cell):
+    """Whether a cell is one of those that a forger would rather not show."""
+    return cell.labels.get("adversary") == "keen" and cell.seed == 1
+
+
+def drop(store):
+    replan(store, lambda cell: [] if is_chosen(cell) else [cell])
+
+
+def drop_line(store):
+    replan(store, lambda cell: [] if cell.labels.get("adversary") == "keen" else [cell])
+
+
+def skip(store):
+    replan(store, lambda cell: [replace(cell, reason="not for it") if is_chosen(cell) else cell])
+
+
+def repeat(store):
+    replan(store, lambda cell: [cell] * (1 + is_chosen(cell)))
+
+
+def renumber(store):
+    replan(store, lambda cell: [replace(cell, seed=9) if is_chosen(cell) else cell])
+
+
+def add_line(store):
+    more = {"dataset": "flock", "learner": "another", "auditor": "counter"}
+    replan(store, lambda cell: [cell, replace(cell, key="new", labels=more)])
+
+
+def empty(store):
+    keys = [cell.key for cell in store.cells() if is_chosen(cell)]
+    with store.writing():
+        query = "DELETE FROM result WHERE number IN (SELECT id FROM known WHERE key = ?)"
+        store._db.executemany(query, [(key,) for key in keys])
+
+
+@pytest.mark.parametrize(
+    ("forgery", "told"),
+    [
+        (drop, "keen, flip: has 2 cells, and the run 3 seeds"),
+        (drop_line, "keen, flip: has 0 cells, and the run 3 seeds"),
+        (skip, "keen, flip: 1 of 3 cells are skipped, and run here"),
+        (repeat, "keen, flip: has 4 cells, and the run 3 seeds"),
+        (renumber, "has 3 cells, and the run 4 seeds"),
+        (add_line, "another, counter: is not in the matrix"),
+        (empty, "keen, flip: 1 of 3 cells have not been run"),
+    ],
+)
+def test_cells_that_are_not_those_of_the_matrix_are_told_whatever_the_sample(
+    tmp_path, forgery, told
+):
+    run = fpbench.run(MATRIX, out=tmp_path / "run")
+    with Store(run.path, create=True) as store:
+        forgery(store)
+    found = verify(run.path, 1)
+    assert not found.same
+    assert all(each.same for each in found.checked)
+    assert any(told in each for each in found.contradictions), found.contradictions
+    assert f"not as its matrix: {found.contradictions[0]}" in str(found)
+
+
+def test_a_failed_cell_that_does_not_fail_here_is_a_contradiction(tmp_path):
+    matrix = MATRIX | {"learner": [{"use": "parrot"}, {"use": "parrot", "fails": "raises", "label": "b"}]}  # fmt: skip
+    run = fpbench.run(matrix, out=tmp_path / "run")
+    assert verify(run.path, 9).same  # nine cells fail, and fail again
+    chosen = [row for row in run.rows() if row["status"] == "done" and row["seed"] == 1]
+    with Store(run.path, create=True) as store:
+        for row in chosen:
+            store.add(1, row["cell"], Status.FAILED, 60.0, {}, "exceeded the limit on time (60 s)")
+    found = verify(run.path, 12)
+    wrong = [change for each in found.checked for change in each.changes]
+    assert [(one.name, one.one, one.other) for one in wrong] == 3 * [("status", "failed", "done")]
+    assert not found.same
+
+
+def test_a_failure_that_is_claimed_of_a_component_that_is_not_portable_is_one_too(
+    tmp_path, monkeypatch
+):
+    run = fpbench.run(MATRIX, out=tmp_path / "run")
+    with Store(run.path, create=True) as store:
+        row = next(row for row in run.rows() if row["adversary"] == "keen")
+        store.add(1, row["cell"], Status.FAILED, 60.0, {}, "no memory")
+        store._db.execute("UPDATE session SET environment = '{}'")  # of other kernels
+    keen = fpbench.discover().component("adversary", "keen")
+    monkeypatch.setattr(keen, "portable", False)
+    assert not verify(run.path, 1).same
+
+
+def test_skipped_cells_have_the_reasons_of_the_matrix(tmp_path, monkeypatch):
+    keen = fpbench.discover().component("adversary", "keen")
+    monkeypatch.setattr(keen, "incompatible", lambda self, other: "sings too well" if other.kind == "corrector" else None)  # fmt: skip
+    run = fpbench.run(MATRIX, out=tmp_path / "run")
+    assert len([row for row in run.rows() if row["status"] == "skipped"]) == 6
+    assert verify(run.path, 1).same
+    with Store(run.path, create=True) as store:
+        replan(store, lambda cell: [replace(cell, reason="is ill") if cell.reason else cell])
+    found = verify(run.path, 1)
+    told = "keen, flip: is skipped for another reason than here: sings too well"
+    assert [each.endswith(told) for each in found.contradictions] == [True, True]
+
+
+def test_what_is_missing_depends_on_the_machine(tmp_path, monkeypatch):
+    keen = fpbench.discover().component("adversary", "keen")
+    monkeypatch.setattr(keen, "unavailable", classmethod(lambda _: "no bird in /home/ada"))
+    run = fpbench.run(MATRIX, out=tmp_path / "run")
+    monkeypatch.setattr(keen, "unavailable", classmethod(lambda _: "no bird in /home/bob"))
+    assert verify(run.path, 1).same
+    monkeypatch.undo()
+    assert "are skipped, and run here" in verify(run.path, 1).contradictions[0]
+    fpbench.run(MATRIX, out=run.path)
+    assert verify(run.path, 1).same
+    monkeypatch.setattr(keen, "unavailable", classmethod(lambda _: "no bird"))
+    assert "cannot be run here: no bird" in verify(run.path, 1).contradictions[0]
+
+
+def test_what_was_not_chosen_yet_is_no_contradiction(tmp_path):
+    out = tmp_path / "run"
+    fpbench.run(MATRIX, out=out, settings=["adversary=coin", "auditor="])
+    assert verify(out, 1).same
+    fpbench.run(MATRIX, out=out, seeds=2, settings=["auditor="])
+    assert verify(out, 1).same
+    fpbench.run(MATRIX, out=out, settings=["adversary=coin"])  # keen has two of three seeds
+    assert "1 of 3 cells have not been run" in verify(out, 1).contradictions[0]
+    fpbench.run(MATRIX, out=out)
+    assert verify(out, 1).same
+
+
+def test_a_measure_is_as_good_as_its_component_says(tmp_path, monkeypatch):
+    keen = fpbench.discover().component("adversary", "keen")
+    monkeypatch.setattr(keen, "measures", (Measure("toy_note", better="greater"),))
+    run = fpbench.run(MATRIX, out=tmp_path / "run")
+    assert verify(run.path, 1).same
+    with Store(run.path, create=True) as store, store.writing():
+        declared = store.about()["measures"].replace("greater", "less")
+        store.plan({"measures": declared}, list(store.cells()))
+    told = ("measure 'toy_note': 'greater' is better, not 'less'",)
+    assert verify(run.path, 1).contradictions == told
+
+
+def test_a_run_is_ranked_as_its_matrix_says(tmp_path):
+    run = fpbench.run({**MATRIX, "profile": {"other": {"leaderboard": {"rank_by": "leak"}}}},
+                      profile="other", out=tmp_path / "run")  # fmt: skip
+    assert verify(run.path, 1).same
+    with Store(run.path, create=True) as store, store.writing():
+        store.plan({"rank_by": "limit"}, list(store.cells()))
+    with pytest.raises(StoreError, match="ranks by 'with_accuracy', and the run by 'limit'"):
+        verify(run.path, 1)
 
 
 @pytest.mark.slow

@@ -88,6 +88,7 @@ def test_what_a_board_says():
     )
     text = unescape(pages["attacks.html"]).replace("\N{NO-BREAK SPACE}", " ")
     assert f"<p>{said}</p>" in text
+    assert "Entries have different numbers of seeds, 1 to 5." in text
     assert ">adult, 2 attacks</h2>" in text
     ((_, cells),) = list_rows(pages["index.html"], "Strongest attack: the best of each board")
     assert cells == ["adult, 2 attacks", "strong and 1 not significantly different from it", "80.0",
@@ -95,6 +96,7 @@ def test_what_a_board_says():
     _, pages = write(ATTACKS, ([entry("strong", 0.8)], True))
     text = unescape(pages["attacks.html"]).replace("\N{NO-BREAK SPACE}", " ")
     assert "<p>strong names 80.0 % of people's groups right (95 %: 78.8 to 81.2).</p>" in text
+    assert "different numbers of seeds" not in text
 
 
 def test_the_front_stands_beside_ranks():

@@ -124,6 +124,14 @@ def test_reports_without_utility_are_ranked_by_their_leak():
     assert {line.labels[PARETO] for line in board.lines} == {""}
 
 
+def test_seeds_that_an_attack_lacks_are_told():
+    rows = run([("exact", 0.1, 0.0)]) + run([("exact", 0.05, 0.0)], adversary="a1")
+    warning = "warning: lines have different seeds (3 to 4 of 4)"
+    for kept, told in ((rows, False), (rows[:-1], True)):
+        (board,) = boards_of(kept)
+        assert any(note.startswith(warning) for note in board.notes) is told
+
+
 def test_a_run_without_reports_has_no_such_board():
     assert boards_of(run([("claim", 0.3, None)])) == []
 

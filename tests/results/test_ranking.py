@@ -86,6 +86,7 @@ def test_a_winner_needs_the_same_seeds():
     (board,) = rank(rows, "gain")
     assert places(board) == [(1, "a"), (1, "b")]
     assert board.notes == (
+        "warning: lines have different seeds (8 of 16): those that a line lacks may be its worst",
         "1 pair of neighbouring lines has no seed in common, so it shares a rank",
     )
 

@@ -385,3 +385,37 @@ def test_over_all_data_sets_lines_compare_that_are_on_all_of_them():
     assert "left out, as not run on every data set: none" in overall.notes
     assert {line.labels["corrector"] for line in one.lines} == {"exact", "none"}
     assert {line.labels["corrector"] for line in two.lines} == {"exact"}
+
+
+def lose(row):
+    """Seeds that a forger, or a limit on time, takes from an attack on a learner."""
+    return row["seed"] >= 6 if row["adversary"] == "strong" else False
+
+
+@pytest.mark.parametrize(
+    "lack",
+    [
+        lambda row: [] if lose(row) else [row],
+        lambda row: [failed(row) if lose(row) else row],
+        # As many seeds, but others.
+        lambda row: [] if lose(row) or (row["adversary"] == "weak" and row["seed"] < 6) else [row],
+    ],
+    ids=["left out", "failed", "other seeds"],
+)
+@pytest.mark.parametrize("learners", [("open",), ("open", "fair")])
+@pytest.mark.parametrize("view", [view for view in VIEWS if view not in ("mechanisms", "reports")])
+def test_lines_of_different_seeds_are_told(view, learners, lack):
+    def list_boards(rows):
+        if view == "pareto":
+            return find_fronts(add_comparisons(Results.of(rows)))
+        return views(rows, view)
+
+    whole, part = run(learners), run(learners, dataset="e")
+    part = [each for row in part for each in lack(row)]
+    for rows, lacking in ((whole, False), (part, True), (whole + part, True)):
+        boards = list_boards(rows)
+        assert boards
+        for board in boards:
+            scope = board.dataset if view == "pareto" else board.scope.removeprefix("data set ")
+            told = any("warning: lines have different seeds" in note for note in board.notes)
+            assert told == (lacking and scope != "d"), (scope, board.notes)

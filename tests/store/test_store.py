@@ -166,7 +166,7 @@ def test_another_writer_is_one_clear_error(store, monkeypatch):
 
 def test_a_run_that_is_just_being_made_is_not_touched(tmp_path):
     (tmp_path / "store.sqlite").touch()
-    with pytest.raises(StoreError, match="is not a store of this fpbench"):
+    with pytest.raises(StoreError, match="has format 0"):
         Store(tmp_path)
     assert (tmp_path / "store.sqlite").stat().st_size == 0
 
@@ -344,8 +344,8 @@ def test_a_cell_that_is_measured_again_counts_once(store):
 @pytest.mark.parametrize(
     ("pragma", "told"),
     [
-        ("application_id = 0", "if an earlier one made it, run the matrix again"),
-        ("user_version = 99", "has format 99, and this fpbench reads 2 only"),
+        ("application_id = 0", "an earlier fpbench made it: run its matrix again"),
+        ("user_version = 99", "has format 99; this fpbench reads 2 only"),
     ],
 )
 @pytest.mark.parametrize("create", [False, True])

@@ -13,7 +13,7 @@ from strangers import TRAPS, add_journal, look, set_trap
 from submissions import MATRIX, QUICK, UNRUN, copy, forge, make_key
 
 import fpbench
-from fpbench import InputError, StoreError
+from fpbench import InputError, Status, StoreError
 from fpbench.base.trust import NO_THIRD_PARTY
 from fpbench.execution.isolation.confining import USER
 from fpbench.execution.verification import CheckedCell, Verification
@@ -446,6 +446,25 @@ def test_forged_numbers_are_found_and_named(made, tmp_path):
     assert not checkup.verified
 
 
+@pytest.mark.parametrize("how", ["left out", "failed", "skipped"])
+def test_seeds_chosen_for_one_adversary_are_found(how, made, tmp_path):
+    folder = copy(made, tmp_path / "sent")
+    with Store(folder / "run", create=True) as store:
+        cells = list(store.cells())
+        (cell,) = [c for c in cells if c.labels["adversary"] == "majority" and c.seed == 1]
+        if how == "failed":
+            store.add(1, cell.key, Status.FAILED, 60.0, {}, "exceeded the limit on time (60 s)")
+        else:
+            others = [replace(cell, reason="not for it")] if how == "skipped" else []
+            with store.writing():
+                store.plan({}, [c for c in cells if c is not cell] + others)
+    (folder / "run" / "store.lock").unlink()
+    renew_manifest(folder)
+    checkup = inspect(folder, QUICK)
+    assert checkup.reason.startswith("recomputation: ")
+    assert ("majority" in checkup.reason, checkup.verified) == (True, False)
+
+
 def test_third_parties_components_are_told_and_tested(toys, tmp_path, monkeypatch):
     toys_run = fpbench.run(TOYS, out=tmp_path / "run")
     folder = make_submission(toys_run.path, tmp_path / "sent")
@@ -604,6 +623,8 @@ def recomputed(cells, **more):
         (recomputed(["same", "wrong", "lost"]), CheckOutcome.FAILED,
          "2 of 3 cells: c differs in gain, gain, gain, gain, gain and 2 more, "
          "d could not be run again (it is gone)"),
+        (recomputed(["same"], contradictions=tuple("abcdef")), CheckOutcome.FAILED,
+         "the run is not as its matrix: a; b; c; d; e and 1 more"),
         (recomputed(["same"], misplaced=("g\N{CYRILLIC SMALL LETTER A}in",)), CheckOutcome.FAILED,
          "rows have measures that fpbench never gives to them: 'g\\u0430in'"),
     ],

@@ -152,6 +152,10 @@ class Contents:
             parts.append(make_element("h2", _name_section(section), id=f"board-{number}"))
             parts.append(_write_facts(p for p in section.shared if p[0] in _APART))
             parts.append(make_element("p", _summarise(section)))
+            seeds = {entry.seeds for entry in section.entries}
+            if len(seeds) > 1:
+                words = f"Entries have different numbers of seeds, {min(seeds)} to {max(seeds)}."
+                parts.append(make_element("p", words, class_="hint"))
             parts.append(self._write_entries(section.task, section.entries, ""))
         parts.append(_write_more(len(mine), _MOST_BOARDS, "board"))
         return make_page(task.title, self.title, "", *parts)

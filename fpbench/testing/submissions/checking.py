@@ -320,6 +320,9 @@ class _Inspector:
                 CheckOutcome.FAILED,
                 f"rows have measures that fpbench never gives to them: {names}",
             )
+        if again.contradictions:
+            words = _name_few([*again.contradictions], "; ")
+            return CheckOutcome.FAILED, f"the run is not as its matrix: {words}"
         wrong = [_describe_wrong(each.cell, each.problem, [c.name for c in each.changes])
                  for each in again.checked if each.wrong]  # fmt: skip
         count = len(again.checked)
@@ -385,6 +388,6 @@ def _describe_wrong(cell: str, problem: str | None, measures: list[str]) -> str:
     return f"{cell} differs in {_name_few(measures)}"
 
 
-def _name_few(texts: list[str]) -> str:
+def _name_few(texts: list[str], between: str = ", ") -> str:
     more = len(texts) - _FEW
-    return ", ".join(texts[:_FEW]) + (f" and {more:,} more" if more > 0 else "")
+    return between.join(texts[:_FEW]) + (f" and {more:,} more" if more > 0 else "")
