@@ -234,14 +234,6 @@ class Glossary:
         """A glossary with more measures of components."""
         return Glossary(self.own, (*self.declared, *measures))
 
-    def complete(self, measures: Iterable[Measure]) -> Glossary:
-        """A glossary with the notes and figures of measures of the same name and component."""
-        known = {(measure.name, measure.source): measure for measure in measures}
-        twins = ((one, known.get((one.name, one.source), one)) for one in self.declared)
-        return Glossary(
-            self.own, (replace(one, if_no=it.if_no, figure=it.figure) for one, it in twins)
-        )
-
     def __getitem__(self, name: str) -> Measure:
         if name not in self._known:
             patterns = (one for one in self._declared.values() if "*" in one.name)
@@ -302,7 +294,7 @@ class Glossary:
 
 
 def _make_undeclared(name: str) -> Measure:
-    """The measure for an undeclared name, mostly from an earlier version."""
+    """The measure for an undeclared name."""
     if name.endswith("_seconds"):
         return Measure(name, better=LESS, unit="s", column="asked")
     return Measure(name, column="asked")

@@ -180,10 +180,6 @@ GUARANTEE = "guarantee"
 """The column of leaderboards with the kind of the learner's guarantee."""
 NO_GUARANTEE = "none"
 """Its value for a learner without a guarantee."""
-NOT_RECORDED = "not recorded"
-"""Its value for rows of an earlier fpbench, which lack the guarantee."""
-UNPROMISED = (NO_GUARANTEE, NOT_RECORDED)
-"""Its values for learners without a known guarantee."""
 
 _OF_ATTACKS = (
     PlanMeasures, AttackMeasures, LeakMeasures, BeliefMeasures, ModelMeasures, ClaimMeasures,

@@ -22,7 +22,7 @@ from fpbench.base.sheet import Paged, Separator, Sheet, make_table
 from fpbench.base.text import count_noun
 from fpbench.base.toml_files import parse_toml
 from fpbench.components.names import FIXED, KINDS, Status
-from fpbench.components.own_measures import COMPUTED, MEASURED, ModelMeasures, list_misplaced
+from fpbench.components.own_measures import COMPUTED, MEASURED, list_misplaced
 from fpbench.data.table import Table
 from fpbench.execution.engines.opening import EngineRequest
 from fpbench.execution.session import Session
@@ -47,8 +47,6 @@ from fpbench.store.packing import is_identical
 from fpbench.store.results import Results
 from fpbench.store.store import Store
 
-_PROMISES = frozenset(name for name in ModelMeasures.__annotations__ if name.startswith("model_"))
-
 _CellId = tuple[tuple[str, ...], int]
 """Labels by kind, and the seed."""
 
@@ -67,8 +65,6 @@ class CheckedCell:
     """Whether the code and the data here equal those of the cell in the run."""
     compared: tuple[str, ...] = ()
     """Measures that were compared."""
-    promise_recorded: bool = True
-    """Whether the run records the model's guarantee; earlier versions of fpbench did not."""
     comparable: bool = True
     """Whether the kernels here can give the same numbers, see `Component.portable`."""
 
@@ -163,9 +159,6 @@ class Verification(Paged):
                 ),
                 None,
             )
-        if unrecorded := sum(not cell.promise_recorded for cell in checked):
-            cells = count_noun(unrecorded, "cell")
-            yield f"guarantees of models are not recorded in {cells}", None
         if other := sum(not cell.same_code for cell in checked):
             cells = count_noun(other, "cell")
             yield f"made by other code or data than here: {cells} of the sample", None
@@ -326,7 +319,7 @@ def _list_contradictions(results: Results, plan: Plan) -> Iterator[str]:
         elif cell.reason is not None and cell.portable and reasons != {cell.reason}:
             yield f"{name}: is skipped for another reason than here: {cell.reason}"
         elif finished and counts[""]:
-            yield f"{name}: {counts['']} of {len(rows)} cells have not been run"
+            yield f"{name}: {counts['']} of {len(rows)} cells have not been run: finish the run"
     for measure in results.glossary.declared:
         if (own := plan.measures.get(measure.name)) and own.better != measure.better:
             yield f"measure {measure.name!r}: {own.better!r} is better, not {measure.better!r}"
@@ -399,9 +392,7 @@ def _compare(
     """The new row of a cell, compared with its row in the run."""
     if row["status"] != Status.DONE:
         return CheckedCell(name, problem=f"{row['status']}: {row['reason']}")
-    recorded = "model_epsilon" in stored
-    ignored = FIXED if recorded else FIXED | _PROMISES
-    names = [measure for measure in dict.fromkeys([*stored, *row]) if measure not in ignored]
+    names = [measure for measure in dict.fromkeys([*stored, *row]) if measure not in FIXED]
     agree = is_identical if exact else is_near
     changes = []
     for measure in names:
@@ -411,4 +402,4 @@ def _compare(
         if not same:
             changes.append(CellChange(name, measure, one, other))
     compared = tuple(measure for measure in names if not is_time(measure))
-    return CheckedCell(name, tuple(changes), compared=compared, promise_recorded=recorded)
+    return CheckedCell(name, tuple(changes), compared=compared)

@@ -157,10 +157,7 @@ class Matrix:
             kind: [[c.use, c.label, c.parameters] for c in choices]
             for kind, choices in self.axes.items()
         }
-        shares = self.shares.model_dump()
-        if shares["target"] == "training":  # which earlier runs do not record
-            del shares["target"]
-        identity = [shares, axes, list(self.exclude)]
+        identity = [self.shares.model_dump(), axes, list(self.exclude)]
         return json.dumps(identity, sort_keys=True, default=str)
 
 

@@ -9,13 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.arrays import find_unique
-from fpbench.components.own_measures import (
-    GUARANTEE,
-    NO_GUARANTEE,
-    NOT_RECORDED,
-    UNPROMISED,
-    DefenceMeasures,
-)
+from fpbench.components.own_measures import GUARANTEE, NO_GUARANTEE, DefenceMeasures
 from fpbench.results.leaderboard import Leaderboard
 from fpbench.results.ranking import make_board
 from fpbench.results.rows.comparability import UNPROVEN
@@ -215,7 +209,7 @@ def _read_guarantees(results: Results) -> dict[_Learner, tuple[str, dict[int, fl
     The weakest guarantee of its rows counts: without a guarantee at one seed, it has none.
     """
     done, _ = results.finished()
-    recorded, epsilon = results.has("model_epsilon"), results.numbers("model_epsilon")
+    epsilon = results.numbers("model_epsilon")
     promised = (epsilon > 0) & (epsilon < np.inf)  # false for NaN
     numbers: dict[_Learner, int] = {}
     learners = zip(*map(results.labels_of, ("dataset", "learner")), strict=True)
@@ -224,21 +218,18 @@ def _read_guarantees(results: Results) -> dict[_Learner, tuple[str, dict[int, fl
     words = _describe_epsilons(results)
     texts_of: list[dict[str, None]] = [{} for _ in numbers]
     epsilons: list[dict[int, float]] = [{} for _ in numbers]
-    silent = done & ~promised
-    for rows, text in ((silent & recorded, NO_GUARANTEE), (silent & ~recorded, NOT_RECORDED)):
-        for i in np.unique(learner[rows]).tolist():
-            texts_of[i][text] = None
+    for i in np.unique(learner[done & ~promised]).tolist():
+        texts_of[i][NO_GUARANTEE] = None
     for row in np.flatnonzero(done & promised).tolist():
         i, seed = int(learner[row]), int(results.seeds[row])
-        texts_of[i][words.get(row, NOT_RECORDED)] = None
+        texts_of[i][words.get(row, NO_GUARANTEE)] = None
         epsilons[i][seed] = max(float(epsilon[row]), epsilons[i].get(seed, 0.0))
-    guarantees = {}
-    for key, i in numbers.items():
-        least = next((text for text in UNPROMISED if text in texts_of[i]), None)
-        guarantees[key] = (
-            (_join_distinct(list(texts_of[i])), epsilons[i]) if least is None else (least, {})
-        )
-    return guarantees
+    return {
+        key: (NO_GUARANTEE, {})
+        if NO_GUARANTEE in texts_of[i]
+        else (_join_distinct(list(texts_of[i])), epsilons[i])
+        for key, i in numbers.items()
+    }
 
 
 def _describe_epsilons(results: Results) -> dict[int, str]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fpbench.base.sheet import Column, Sheet, write_html, write_plain
 from fpbench.components.measures import GREATER
-from fpbench.components.own_measures import GLOSSARY, GUARANTEE, NO_GUARANTEE, UNPROMISED
+from fpbench.components.own_measures import GLOSSARY, GUARANTEE, NO_GUARANTEE
 from fpbench.results.defences import STRONGEST, tally_defences
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.statistics.intervals import Interval, estimate_interval
@@ -34,8 +34,7 @@ class FrontPoint:
     values: Mapping[str, Interval]
     """Means of the objectives that it has; a learner without `epsilon` promises nothing."""
     guarantee: str
-    """Neighbours and delta of its epsilon; `none` without one, `not recorded` in runs of an earlier
-    fpbench."""
+    """Neighbours and delta of its epsilon; `none` without one."""
     strongest: str
     """The strongest attack on it."""
     beaten_by: tuple[str, ...]
@@ -216,7 +215,7 @@ def _compare_learners(
     if "epsilon" in objectives:
         of = np.array(kinds)
         # Any guarantee is better than none.
-        same = (of[:, None] == of) | np.isin(of, UNPROMISED)
+        same = (of[:, None] == of) | (of == NO_GUARANTEE)
         better &= same
     return np.asarray(better)
 

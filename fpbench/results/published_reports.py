@@ -50,10 +50,8 @@ def rank_reports(results: Results, rank_by: str, title: str = "") -> list[Leader
         # Reports of other authors may lack measures of utility.
         by = "leak" if rank_by == REPORT_RANKING and rank_by not in names else rank_by
         kinds = tuple(kind for kind in ATTACK if any(tally.labels(i)[kind] for i in lines))
-        notes = tuple(tally.describe_seeds())
-        ranked = make_board(
-            tally, lines, kinds, by, title, scope=scope, notes=notes, view="reports"
-        )
+        note = tally.describe_seeds()
+        ranked = make_board(tally, lines, kinds, by, title, scope=scope, notes=note, view="reports")
         boards.append(_mark_front(ranked))
     check_measured(results.glossary, rank_by, measured, boards)
     return boards

@@ -26,8 +26,6 @@ from fpbench.results.sentences import summarise_leak
 from fpbench.results.statistics.signed_ranks import compare_neighbours, share_ranks
 from fpbench.store.results import Results
 
-EARLIER = "rows of an earlier fpbench lack with, without and leak: run again"
-"""The note on rows that an earlier version made without these measures."""
 REFERENCE = "largest group"
 """The adversary's label in the line where everybody is called a member of the largest group."""
 
@@ -67,12 +65,10 @@ def rank(
             if chosen_by == LEAK_RANKING:  # no attack is ranked against attacks given another claim
                 for aspect in [name for name in apart_by if name.startswith(OF_CLAIMS)]:
                     del apart_by[aspect]
-            earlier = (EARLIER,) if rank_by == LEAK_RANKING and _lacks_beliefs(results) else ()
             for apart, notes, lines in part_lines(
                 tally, apart_by, mine, chosen_by, together=together
             ):
-                said = notes if audits else (*notes, *earlier)
-                maker = _Maker(title, chosen_by, used, apart, said)
+                maker = _Maker(title, chosen_by, used, apart, notes)
                 boards += _rank_class(results, tally, lines, maker)
             measured |= names
     check_measured(results.glossary, rank_by, measured, boards)
@@ -84,18 +80,11 @@ def name_measure(glossary: Glossary, text: str, names: Collection[str]) -> str:
     return glossary.name_of(text, {*names, *(measure.name for measure in glossary.own)})
 
 
-def _lacks_beliefs(results: Results) -> bool:
-    """Whether some attacks come from an fpbench that did not measure leaks yet."""
-    done, _ = results.finished()
-    guessed = results.has("initial_accuracy") & done
-    return bool((guessed & ~results.has("without_accuracy")).any())
-
-
 def choose_measure(glossary: Glossary, wanted: str, measured: Collection[str]) -> str:
     """The measure that lines are ranked by: audits have none of those that only attacks have."""
     if wanted in measured or wanted not in MEASURES:
         return wanted
-    if wanted == LEAK_RANKING:  # missing in earlier runs, and if nothing was disclosed
+    if wanted == LEAK_RANKING:  # missing if nothing was disclosed
         for other in ("gain", "without_accuracy", "initial_accuracy"):
             if other in measured:
                 return other

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
 from fpbench.base.argument_types import check_methods
-from fpbench.base.errors import FpbenchError, StoreError
+from fpbench.base.errors import StoreError
 from fpbench.base.sheet import InWords, Shown
 from fpbench.base.text import show_lines
-from fpbench.components.catalog import discover
-from fpbench.components.measures import Measure
 from fpbench.components.names import Status
 from fpbench.results import views
 from fpbench.results.leaderboard import Leaderboard
@@ -131,28 +127,10 @@ class Snapshot(InWords):
 
 def read_snapshot(store: Store, *, keys: bool = True) -> Snapshot:
     """The content of an open store."""
-    results = store.results(keys=keys)
-    unrecorded = store.glossary is None
-    if unrecorded or store.lacks_figures:
-        add = results.glossary.declaring if unrecorded else results.glossary.complete
-        results = replace(results, glossary=add(_list_installed_measures(store.matrix or "")))
+    results = add_comparisons(store.results(keys=keys))
     return Snapshot(
-        store.directory, store.title, store.rank_by, add_comparisons(results), store.matrix,
-        store.unshown_seeds,
-    )  # fmt: skip
-
-
-def _list_installed_measures(matrix: str) -> Iterator[Measure]:
-    """The declared measures of a run's components that are installed.
-
-    `matrix`: canonical JSON of the matrix, of a run of an earlier fpbench, which did not record it.
-    """
-    catalog = discover()
-    for kind, name in catalog.entries:
-        if json.dumps(name) in matrix:
-            with suppress(FpbenchError):
-                for measure in catalog.component(kind, name).measures:
-                    yield replace(measure, source=f"{kind} {name}")
+        store.directory, store.title, store.rank_by, results, store.matrix, store.unshown_seeds
+    )
 
 
 def _count_missing(results: Results) -> str:

@@ -39,8 +39,7 @@ CREATE TABLE page (
     data BLOB NOT NULL
 );
 """
-"""Keys, labels, names and texts are numbered; measures are packed, the plan and what is done in
-pages (`packing.py`)."""
+"""Keys, labels, names and texts are numbered; the plan and measures are packed (`packing.py`)."""
 
 
 def create(db: sqlite3.Connection) -> None:

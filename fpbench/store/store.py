@@ -204,21 +204,13 @@ class Store:
         return self.about().get("rank_by", "gain")
 
     @property
-    def glossary(self) -> Glossary | None:
-        """Headings and meanings of its measures; None if an earlier fpbench made the run."""
-        declared = self.about().get("measures")
-        if declared is None:
-            return None
+    def glossary(self) -> Glossary:
+        """Headings and meanings of its measures."""
         try:
-            return GLOSSARY.declaring(read_measures(json.loads(declared)))
+            declared = json.loads(self.about().get("measures", "[]"))
+            return GLOSSARY.declaring(read_measures(declared))
         except (ValueError, RecursionError) as error:
             raise StoreError(f"{self.directory / STORE}: cannot be read: {error}") from error
-
-    @property
-    def lacks_figures(self) -> bool:
-        """Whether its measures lack notes and figures, because an earlier fpbench recorded them."""
-        declared = self.about().get("measures", "")
-        return '"name":' in declared and '"if_no":' not in declared
 
     @property
     def unshown_seeds(self) -> tuple[int, ...]:
@@ -350,7 +342,7 @@ class Store:
         """
         with self._guard_reading():
             results = read_results(self._open, keys=keys)
-        return replace(results, glossary=self.glossary or GLOSSARY)
+        return replace(results, glossary=self.glossary)
 
     def rows(self) -> list[dict[str, Any]]:
         """The results as dictionaries; see `Results.rows`."""

@@ -1,6 +1,5 @@
 """What a plugin declares of its measures: a run ranks, shows and keeps it, with the plugin and without."""
 
-import json
 import sqlite3
 
 import pytest
@@ -96,19 +95,6 @@ def test_a_third_partys_figure_and_note_are_shown(leaks):
     }  # drawn in it
 
 
-def test_a_run_without_figures_and_notes_takes_those_of_the_installed_component(leaks):
-    with sqlite3.connect(leaks.path / "store.sqlite") as db:
-        ((text,),) = db.execute("SELECT value FROM about WHERE name = 'measures'").fetchall()
-        old = [{name: value for name, value in one.items() if name not in ("if_no", "figure")}
-               for one in json.loads(text)]  # fmt: skip
-        old[0]["heading"] = "bits of old"
-        db.execute("UPDATE about SET value = ? WHERE name = 'measures'", (json.dumps(old),))
-    db.close()
-    check_figure_and_note(fpbench.load(leaks.path))
-    board = fpbench.load(leaks.path).leaderboard()
-    assert board.glossary.heading("leak_bits") == "bits of old"
-
-
 def test_a_run_is_ranked_the_same_without_the_plugin(leaks, install, monkeypatch):
     site = leaks.path.parent / "site"
     for info in site.glob("leaks-*"):
@@ -119,13 +105,6 @@ def test_a_run_is_ranked_the_same_without_the_plugin(leaks, install, monkeypatch
     assert ("auditor", "leaky") not in discover().entries
     check(fpbench.load(leaks.path).leaderboard())
     check_figure_and_note(fpbench.load(leaks.path))
-
-
-def test_a_run_that_recorded_nothing_asks_the_component_that_is_installed(leaks):
-    with sqlite3.connect(leaks.path / "store.sqlite") as db:
-        db.execute("DELETE FROM about WHERE name = 'measures'")
-    db.close()
-    check(fpbench.load(leaks.path).leaderboard())
 
 
 def test_two_components_that_declare_a_measure_differently_are_refused(leaks, tmp_path):

@@ -106,7 +106,7 @@ def test_what_a_solver_left_open_stands_apart_and_nothing_else_of_a_run_does():
 
 
 def test_a_promise_stands_beside_a_model():
-    promised = attack() | {"model_epsilon": 1.0, "model_guarantee": "change one person, delta 0"}
+    promised = attack() | {"model_epsilon": 1.0, "model_neighbours": "add-remove"}
     ((_, one),) = entries(DEFENCES, [promised])
     assert one.guarantee
 

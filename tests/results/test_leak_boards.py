@@ -17,7 +17,7 @@ from fpbench.components.names import KINDS
 from fpbench.results import leaderboard
 from fpbench.results.leaderboard import LEAK_COLUMNS, make_sheet
 from fpbench.results.other_sheets import to_data
-from fpbench.results.ranking import EARLIER, rank
+from fpbench.results.ranking import rank
 from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.sentences import summarise_ranking
 from fpbench.results.statistics.intervals import estimate_interval, widen_interval
@@ -139,7 +139,6 @@ def test_what_cannot_differ_is_not_ranked_and_stands_last_in_its_group():
 def test_a_run_without_any_disclosure_is_ranked_by_what_it_measured():
     (board,) = boards_of(run([None] * 3))
     assert board.rank_by == "without_accuracy"
-    assert EARLIER not in board.notes
 
 
 def test_columns_are_in_percent_in_the_order_of_what_is_known():
@@ -194,16 +193,15 @@ def test_other_forms_keep_the_labels_of_groups_in_columns_and_open_with_the_sent
     json.dumps(plain)
 
 
-def test_old_rows_are_ranked_by_gain_and_a_note_says_why():
+def test_rows_without_beliefs_are_ranked_by_gain():
     old = [{k: v for k, v in row.items() if k not in NEW} for row in run(NULL)]
     (board,) = boards_of(old)
-    assert (board.rank_by, board.notes[0], board.sentences) == ("gain", EARLIER, ())
+    assert (board.rank_by, board.sentences) == ("gain", ())
     assert board.reference is None
     table = make_sheet(board)
     assert not {"with", "leak", "limit"} & {column.heading for column in table.columns}
     (mixed,) = boards_of(run(NULL) + [{**row, "adversary": "old"} for row in old])
     assert mixed.rank_by == "with_accuracy"
-    assert EARLIER in mixed.notes
     assert labels(mixed, "adversary")[2:] == [(None, "old")]
     assert make_sheet(mixed).rows[2][2:7] == ("67.1", "-", "-", "-", "-")
 

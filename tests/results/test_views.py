@@ -171,7 +171,7 @@ def without(rows, *names):
         ({"model_epsilon": -1.0}, "none"),
         ({"model_epsilon": float("inf")}, "none"),
         ({"model_epsilon": "0.1"}, "none"),
-        (None, "not recorded"),
+        (None, "none"),
     ],
 )
 def test_a_learner_promises_no_more_than_the_least_of_its_rows(changed, words):
@@ -185,19 +185,6 @@ def test_a_learner_promises_no_more_than_the_least_of_its_rows(changed, words):
     assert "epsilon" not in line.measures
     points, found = front(rows)
     assert (points["dp"].guarantee, found.objectives[-1]) == (words, "advantage")
-
-
-def test_rows_of_an_earlier_version_say_that_nothing_is_recorded():
-    old = without(run(["old"], old_epsilon=0.5, old_neighbours="add-remove"), "model_epsilon")
-    rows = run(["open"]) + old + run(["dp"], **PROMISE)
-    (board,) = views(rows, "defences")
-    said = {line.labels["learner"]: line.labels[GUARANTEE] for line in board.lines}
-    assert said == {"open": "none", "old": "not recorded", "dp": "add-remove, delta 1e-05"}
-    shown = make_front_sheet(front(rows)[1])
-    at = [column.heading for column in shown.columns].index("epsilon")
-    assert {row[1]: row[at] for row in shown.rows} == {
-        "open": "none", "old": "not recorded", "dp": "1.5000",
-    }  # fmt: skip
 
 
 def test_nothing_is_said_of_guarantees_where_nobody_has_one():

@@ -9,7 +9,7 @@ const worth = (point, aim) => {
   return glossary[aim].better === 'greater' ? value : -value;
 };
 
-const promises = (point) => !['', 'none', 'not recorded'].includes(point.guarantee);
+const promises = (point) => !['', 'none'].includes(point.guarantee);
 
 // Whether one beats another: at least as good in all, better in one. Epsilons of different kinds are
 // not comparable, except that of a model without a guarantee.

@@ -80,17 +80,15 @@ class Tallies:
         """The seeds at which some line is done, in ascending order."""
         return self._seeds[0]
 
-    def describe_seeds(self, numbers: Sequence[int] | slice = slice(None)) -> list[str]:
+    def describe_seeds(self, numbers: Sequence[int] | slice = slice(None)) -> tuple[str, ...]:
         """A note if lines were not done at the same seeds, so that their means may be chosen."""
         done = self._done_at[numbers]
-        counts, all_seeds = done.sum(axis=1), int(done.any(axis=0).sum())
-        if not counts.size or counts.min() == all_seeds:
-            return []
-        few = counts.min() if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
-        return [
-            f"warning: lines have different seeds ({few} of {all_seeds}): those that a line lacks "
-            "may be its worst"
-        ]
+        counts, every = done.sum(axis=1), int(done.any(axis=0).sum())
+        if (counts == every).all():
+            return ()
+        few = " to ".join(map(str, sorted({counts.min(), counts.max()})))
+        note = f"warning: lines have different seeds ({few} of {every}): those that a line lacks "
+        return (f"{note}may be its worst",)
 
     @cached_property
     def _done_at(self) -> NDArray[np.bool_]:

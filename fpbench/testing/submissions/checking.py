@@ -321,8 +321,8 @@ class _Inspector:
                 f"rows have measures that fpbench never gives to them: {names}",
             )
         if again.contradictions:
-            words = _name_few([*again.contradictions], "; ")
-            return CheckOutcome.FAILED, f"the run is not as its matrix: {words}"
+            few = _name_few([*again.contradictions], "; ")
+            return CheckOutcome.FAILED, f"the run is not as its matrix: {few}"
         wrong = [_describe_wrong(each.cell, each.problem, [c.name for c in each.changes])
                  for each in again.checked if each.wrong]  # fmt: skip
         count = len(again.checked)
