@@ -36,6 +36,23 @@ def test_the_conda_recipe_needs_what_the_package_needs():
     assert dict(listed) == lowest(PROJECT["dependencies"]) | {"python": "3.11"}
 
 
+def test_the_code_of_others_in_workflows_is_pinned():
+    """Actions by commit, the tag in a comment; what builds a release by its hash."""
+    files = [*(ROOT / ".github" / "workflows").glob("*.yml"), ROOT / "action.yml"]
+    uses = re.findall(r"uses:\s*(.*)", "".join(file.read_text() for file in files))
+    assert len(uses) > 5
+    for action in uses:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action
+    release = (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    for line in re.findall(r"pip install (.*)", release):
+        assert line == "--require-hashes -r .ci/release/requirements.txt"
+    assert "--no-isolation" in re.search(r"-m build(.*)", release)[1]
+    pinned = (ROOT / ".ci" / "release" / "requirements.txt").read_text()
+    built_by = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    for requirement in ("build", *built_by):
+        assert f"\n{requirement.partition('>')[0]}==" in pinned
+
+
 def test_the_image_is_made_of_what_is_there_and_runs_as_nobody_special(tmp_path):
     lines = (ROOT / "Dockerfile").read_text().splitlines()
     sources = [line.split()[1:-1] for line in lines if re.match(r"COPY (?!--from)", line)]
