@@ -56,10 +56,10 @@ class RateLimit:
 class Service:
     """A curator's answers to authorised requests, independent of the transport.
 
-    Auditors must present the `token`; one address may make `rate` requests a second. For trials
-    only, `allow_simulation` accepts simulated noise and mechanisms of other packages: neither keeps
-    its guarantee for real people. InputError if the token is short or not of plain characters, the
-    rate is not positive, or the budget of the ledger is infinite.
+    Auditors must present the `token`; one address may make `rate` requests a second with it, and as
+    many without. For trials only, `allow_simulation` accepts simulated noise and mechanisms of
+    other packages: neither keeps its guarantee for real people. InputError if the token is short or
+    not of plain characters, the rate is not positive, or the budget of the ledger is infinite.
     """
 
     def __init__(
@@ -85,16 +85,22 @@ class Service:
             raise InputError("a curator on the network needs a budget: epsilon must be finite")
         self._curator, self._ledger = curator, ledger
         self._expected = f"Bearer {token}".encode()
-        self._limit = RateLimit(rate)
+        self._limit, self._strangers = RateLimit(rate), RateLimit(rate)
         self._simulation = allow_simulation
         self.most_bytes = compute_longest_query(curator.people)
 
     def admit(self, address: str, authorization: bytes) -> None:
-        """Check the rate and the token of a request; RefusedError if either is wrong."""
-        wait = self._limit.wait(get_place(address), time.monotonic())
+        """Check the token and the rate of a request; RefusedError if either is wrong.
+
+        Requests with a wrong token have a limit of their own: an auditor may share an address with
+        somebody who sends many of them.
+        """
+        known = hmac.compare_digest(authorization, self._expected)
+        limit = self._limit if known else self._strangers
+        wait = limit.wait(get_place(address), time.monotonic())
         if wait:
             raise RefusedError(429, "too many", "too many requests; wait", retry_after=wait)
-        if not hmac.compare_digest(authorization, self._expected):
+        if not known:
             raise RefusedError(401, "no token", "the token is missing or wrong")
 
     def about(self) -> dict[str, Any]:

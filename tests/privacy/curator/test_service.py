@@ -346,14 +346,14 @@ def test_who_asks_too_often_has_to_wait(tmp_path):
     options = [*write_people(tmp_path), "--epsilon", 1, "--rate", 4]
     with serving(tmp_path, *options) as served:
         found = [served.request("GET", "/v1/about", token="x") for _ in range(10)]
-        assert {status for status, _, _ in found} == {401, 429}  # guessing tokens is slow, too
+        assert {status for status, _, _ in found} == {401, 429}
         status, headers, content = next(answer for answer in found if answer[0] == 429)
         assert (status, headers["Retry-After"]) == (429, "1")
         assert 0 < json.loads(content)["retry_after"] <= 0.25
         remote, start = RemoteCurator(served.url, TOKEN), time.monotonic()
         for _ in range(8):
             ask(remote, 0.01)  # waits for its turn
-        assert time.monotonic() - start > 8 / 4 - 0.25
+        assert time.monotonic() - start > (8 - 3) / 4 - 0.25  # one of the first second's 4 is used
         assert remote.remaining.epsilon == 0.92
         hasty = RemoteCurator(served.url, TOKEN, timeout=0.05)
         served.request("GET", "/v1/about")

@@ -3,8 +3,11 @@
 import asyncio
 import json
 import logging
+from unittest import mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from serving import called, listening
 
 from fpbench import Guarantee
@@ -79,6 +82,33 @@ def test_tokens_are_compared_in_constant_time(service, monkeypatch):
     service.admit("10.0.0.7", f"Bearer {TOKEN}".encode())
     right = f"Bearer {TOKEN}".encode()
     assert compared == [{b"Bearer a-token-of-many", right}, {right}]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 0.3)), max_size=40))
+def test_requests_without_the_token_use_up_nothing_of_those_with_it(requests):
+    """Whatever strangers send from an auditor's address, the auditor's answers are the same."""
+
+    def admit(which):
+        budget = Ledger(1.0)
+        curator = Curator([0, 1], ["a", "b"], ledger=budget)
+        service, now, answers = Service(curator, budget, TOKEN, rate=3.0), 0.0, []
+        with mock.patch("time.monotonic") as clock:
+            for known, pause in requests:
+                clock.return_value = now = now + pause
+                if known in which:
+                    words = f"Bearer {TOKEN}" if known else "Bearer a-token-of-many"
+                    try:
+                        service.admit("10.0.0.7", words.encode())
+                        answers.append((known, 200))
+                    except RefusedError as refused:
+                        answers.append((known, refused.status))
+        return answers
+
+    both = admit({True, False})
+    for known, refusals in ((True, {429}), (False, {401, 429})):
+        own = [answer for answer in both if answer[0] is known]
+        assert own == admit({known})
+        assert {status for _, status in own} <= refusals | ({200} if known else set())
 
 
 def test_what_is_left_of_a_budget_of_rho_is_told_as_rho():
