@@ -2,6 +2,10 @@
 
 from collections.abc import Iterable
 
+_LONGEST, _MOST_COMPARED = 100, 10_000
+"""Letters and number of names that are compared: time grows with the square of the former."""
+_MOST_LISTED = 100
+
 
 class FpbenchError(Exception):
     """Base class of every error that fpbench raises on purpose."""
@@ -48,9 +52,9 @@ def find_near_name(name: object, valid: Iterable[str]) -> str | None:
     # difflib takes a few milliseconds to import, and only a mistake needs it.
     from difflib import get_close_matches
 
-    if not isinstance(name, str):
+    if not isinstance(name, str) or len(name) > _LONGEST:
         return None
-    names = sorted(valid)
+    names = sorted(known for known in valid if len(known) <= _LONGEST)[:_MOST_COMPARED]
     close = get_close_matches(name, names, n=1, cutoff=0.5)
     if not close:  # in another case, few letters match
         folded = {known.casefold(): known for known in names}
@@ -59,7 +63,7 @@ def find_near_name(name: object, valid: Iterable[str]) -> str | None:
 
 
 def suggest_name(name: object, valid: Iterable[str]) -> str:
-    """A hint for messages: the valid name nearest to `name`, or all valid names.
+    """A hint for messages: the valid name nearest to `name`, or the valid names.
 
     Parameters
     ----------
@@ -72,7 +76,9 @@ def suggest_name(name: object, valid: Iterable[str]) -> str:
     near = find_near_name(name, names)
     if near is not None:
         return f"did you mean {near!r}?"
-    return f"valid: {', '.join(names)}" if names else "there is nothing to choose from"
+    more = f", ... ({len(names):,} in all)" if len(names) > _MOST_LISTED else ""
+    listed = ", ".join(names[:_MOST_LISTED])
+    return f"valid: {listed}{more}" if names else "there is nothing to choose from"
 
 
 def check_choice(what: str, value: object, valid: Iterable[str]) -> None:

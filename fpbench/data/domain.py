@@ -131,10 +131,12 @@ class Domain:
         """
         import pandas as pd
 
-        undeclared, names = [], [str(name) for name in features.columns]
+        undeclared, names = [], list(map(str, features.columns))
+        if len(set(names)) < len(names):
+            raise InputError(
+                f"{who}: two features are called {Counter(names).most_common(1)[0][0]!r}"
+            )
         for name, dtype in zip(names, features.dtypes, strict=True):
-            if names.count(name) > 1:
-                raise InputError(f"{who}: two features are called {name!r}")
             if isinstance(dtype, pd.CategoricalDtype):
                 if name not in self.categories:
                     undeclared.append(f'{_format_key(name)} = ["...", "..."]')

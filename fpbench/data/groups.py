@@ -60,11 +60,11 @@ def _check_codes(sensitive: Any, groups: Sequence[str]) -> tuple[Codes, tuple[st
 def _find_names(values: NDArray[Any], names: tuple[str, ...]) -> Codes:
     """Codes of people from names of groups."""
     places = {name: code for code, name in enumerate(names)}
-    distinct, numbers = np.unique(values.astype(str), return_inverse=True)
-    for name in distinct.tolist():
+    texts = list(map(str, values))  # an array of texts has room for the longest in each place
+    for name in dict.fromkeys(texts):
         if name not in places:
             raise InputError(f"sensitive: there is no group {name!r}; {suggest_name(name, names)}")
-    return np.array([places[name] for name in distinct.tolist()], np.int64)[numbers]
+    return np.array([places[text] for text in texts], np.int64)
 
 
 def _encode_values(sensitive: Any, what: str) -> tuple[Codes, tuple[str, ...]]:

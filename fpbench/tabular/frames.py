@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -138,11 +139,11 @@ def _check_columns(
     drop: tuple[str, ...],
     household: str | None,
 ) -> None:
-    for column in columns:
+    for column, count in Counter(columns).items():
         if not isinstance(column, str):
             raise DataError(f"columns must be named by strings, not {show_value(column)}")
-        if columns.count(column) > 1:
-            raise DataError(f"{columns.count(column)} columns have the name {column!r}")
+        if count > 1:
+            raise DataError(f"{count} columns have the name {column!r}")
     if label not in columns:
         raise InputError(f"label: no column {label!r}; {suggest_name(str(label), columns)}")
     sensitive_columns = [get_column_name(item) for item in sensitive]

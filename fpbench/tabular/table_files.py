@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from importlib.util import find_spec
@@ -25,10 +26,13 @@ from fpbench.base.files import read_file
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from pyarrow import Schema
+    from pyarrow.parquet import FileMetaData
 
 _MOST_BYTES = 2**33
-"""Greatest size of a file of people."""
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
+"""Greatest size of a file of people, and of what is packed in it."""
+# Each digit can be matched in one way only: else the time grows with the square of their number.
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _CODE = re.compile(r"0[0-9]+", re.ASCII)  # as a number it would lose its leading zero
 _EMPTY = {"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL"}
@@ -116,7 +120,11 @@ def parse_csv(content: bytes, where: str, separator: str | None = None) -> dict[
     Raises DataError: as `read_csv`; the message names the file, `where`, and the line.
     """
     try:
-        rows = _read_rows(content.decode("utf-8-sig"), separator or ",")
+        text = content.decode("utf-8-sig")
+        if (place := text.find("\0")) >= 0:
+            line = text.count("\n", 0, place) + 1
+            raise DataError(f"{where}, line {line}: holds a zero byte; save the file as UTF-8 text")
+        rows = _read_rows(text, separator or ",")
         header = [name.strip() for name in next(rows, (1, []))[1]]
         _check_header(header, where, separator)
         table: list[list[str]] = []
@@ -146,21 +154,60 @@ def parse_csv(content: bytes, where: str, separator: str | None = None) -> dict[
     return dict(zip(header, map(list, zip(*table, strict=True)), strict=True))
 
 
-def parse_parquet(content: bytes, where: str) -> DataFrame:
+def parse_parquet(content: bytes, where: str, most_places: int = 2**28) -> DataFrame:
     """The content of a parquet file as a frame.
+
+    `most_places`: the greatest number of rows times columns, and an eighth of that of all letters,
+    as equal or missing values take no space in a file.
 
     Raises DataError: as `read_parquet`; the message names the file, `where`.
     """
-    import pandas as pd
-
     if not find_spec("pyarrow"):
         raise DataError(f"{where}: needs pyarrow: {tell_extra('parquet')}")
+    from pyarrow import parquet, types
+
     try:
-        frame = pd.read_parquet(BytesIO(content))
-        return frame.reset_index(drop=all(name is None for name in frame.index.names))
+        with parquet.ParquetFile(BytesIO(content)) as file:
+            head, schema = file.metadata, file.schema_arrow
+        _check_packed(head, schema, where, most_places)
+        # As a dictionary, a text is in memory once: its repetitions are counted, then made.
+        texts = [field.name for field in schema if not types.is_dictionary(field.type)]
+        with parquet.ParquetFile(BytesIO(content), read_dictionary=texts) as file:
+            frame: DataFrame = file.read().to_pandas()
+        frame = frame.reset_index(drop=all(name is None for name in frame.index.names))
+        left = 8 * most_places
+        for name in texts:
+            if name in frame and frame[name].dtype == "category":
+                distinct = frame[name].cat.categories
+                letters = np.array([*map(len, distinct), 0])[frame[name].cat.codes].sum()
+                if (left := left - int(letters)) < 0:
+                    raise DataError(
+                        f"{where}: its texts have more than {8 * most_places:,} letters"
+                    )
+                frame[name] = frame[name].astype(distinct.dtype)
+        return frame
+    except DataError:
+        raise
     except Exception as error:  # pyarrow or pandas may raise anything on a damaged file
         problem = " ".join(str(error).split()) or type(error).__name__
         raise DataError(f"{where}: cannot be read as parquet: {problem}") from error
+
+
+def _check_packed(head: FileMetaData, schema: Schema, where: str, most_places: int) -> None:
+    """Refuse a parquet file by its description, before its rows take memory."""
+    from pyarrow import types
+
+    _check_repeats(schema.names, where)
+    parts = [head.row_group(i) for i in range(head.num_row_groups)]
+    rows = max(head.num_rows, sum(part.num_rows for part in parts))
+    if rows * len(schema) > most_places:
+        raise DataError(f"{where}: {rows:,} rows of {len(schema):,} columns are too many")
+    if sum(part.total_byte_size for part in parts) > _MOST_BYTES:
+        raise DataError(f"{where}: is larger than {_MOST_BYTES // 2**20:,} MiB when unpacked")
+    for field in schema:
+        kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+        if types.is_nested(kind) or types.is_binary(kind) or types.is_fixed_size_binary(kind):
+            raise DataError(f"{where}: column {field.name!r} holds {kind}: not texts or numbers")
 
 
 def _read_rows(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -172,14 +219,12 @@ def _read_rows(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _check_header(header: Sequence[str], where: str, separator: str | None) -> None:
-    for name in header:
-        if not name:
-            raise DataError(
-                f"{where}, line 1: column {header.index(name) + 1} has no name (if pandas wrote "
-                "its index there, save with to_csv(index=False))"
-            )
-        if header.count(name) > 1:
-            raise DataError(f"{where}, line 1: {header.count(name)} columns have the name {name!r}")
+    if "" in header:
+        raise DataError(
+            f"{where}, line 1: column {header.index('') + 1} has no name (if pandas wrote "
+            "its index there, save with to_csv(index=False))"
+        )
+    _check_repeats(header, f"{where}, line 1")
     if not header:
         raise DataError(f"{where}: is empty")
     if len(header) == 1:
@@ -189,6 +234,12 @@ def _check_header(header: Sequence[str], where: str, separator: str | None) -> N
             f"{where}, line 1: found one column, {header[0]!r}; is the separator not "
             f"{show_value(separator or ',')}? {mend if separator else 'Save it with commas'}"
         )
+
+
+def _check_repeats(names: Sequence[str], where: str) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise DataError(f"{where}: {count} columns have the name {name!r}")
 
 
 def _make_frame(columns: dict[str, Any]) -> DataFrame:

@@ -338,7 +338,7 @@ def _find_prior(
         check_choice("beliefs", beliefs, ("shares",))
         return _tile_shares(facts, truth), SHARES_ALONE, None
     if beliefs is not None:
-        named = list(name_values(getattr(beliefs, "columns", ())))
+        named = list(name_values(getattr(beliefs, "columns", ()), "beliefs"))
         if named != list(names) and sorted(named) == sorted(names):
             raise InputError(
                 f"beliefs: their columns are {', '.join(named)}, and those of the report's groups "

@@ -203,17 +203,17 @@ def code_groups(values: Any, groups: Sequence[str], whose: str) -> NDArray[np.in
 
     Raises InputError if a name is none of the groups: names the row.
     """
-    distinct, inverse = np.unique(np.asarray(values).astype(str), return_inverse=True)
-    names = name_values(distinct)
+    texts = list(map(str, np.asarray(values)))
+    distinct = list(dict.fromkeys(texts))
+    names = dict(zip(distinct, name_values(distinct, whose), strict=True))
     where = {name: code for code, name in enumerate(groups)}
-    for place, name in enumerate(names):
+    for text, name in names.items():
         if name not in where:
-            row = int(np.flatnonzero(inverse == place)[0])
             raise InputError(
-                f"{whose}, row {row}: {str(name)!r} is not a group of the report; "
-                f"{suggest_name(str(name), groups)}"
+                f"{whose}, row {texts.index(text)}: {name!r} is not a group of the report; "
+                f"{suggest_name(name, groups)}"
             )
-    return np.array([where[name] for name in names], np.intp)[inverse]
+    return np.array([where[names[text]] for text in texts], np.intp)
 
 
 def _read_bits(known: DataFrame, name: str) -> Codes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _NEEDED = FIXED_COLUMNS[:3]
+_MOST_COLUMNS, _MOST_GROUPS = 1000, 1000
 _LISTED = 20
 """Columns that a message lists."""
 _DIGITS = 15
@@ -55,6 +56,7 @@ def read_frame(
 
     if not isinstance(frame, pd.DataFrame):
         raise InputError(f"a report in long form is a data frame, not {type(frame).__name__}")
+    check_width(len(frame.columns))
     frame = frame.set_axis(list(map(str, frame.columns)), axis=1)
     _check_columns(frame)
     _check_options(groups, decimals)
@@ -78,7 +80,10 @@ def read_frame(
         raise InputError(f"groups: a name is given twice in {', '.join(names)}")
     if (blank := group == "").any():
         raise InputError(f"row {np.flatnonzero(blank)[0]}, column 'group': is blank")
-    _check_groups(group, names)
+    if len(names) > _MOST_GROUPS:
+        raise InputError(f"column 'group': {len(names):,} groups are more than {_MOST_GROUPS:,}")
+    where = {name: code for code, name in enumerate(names)}
+    _check_groups(group, where)
     if len(names) < 2:
         raise InputError(
             f"column 'group': every row is of the group {names[0]!r}; a report needs rows of two "
@@ -90,7 +95,6 @@ def read_frame(
     below = np.nan_to_num(_read_numbers(frame, "below", least=1, whole=True))
     sigma, scale = _read_noise(frame)
     cells = np.stack(codes, axis=1) if codes else np.zeros((len(value), 0), np.int64)
-    where = {name: code for code, name in enumerate(names)}
     if decimals is not None:
         rates = np.array([REPORT_METRICS[name].is_rate for name in metric])
         within = np.maximum(within, np.where(rates, 0.5 * 10.0**-decimals, 0.0))
@@ -104,6 +108,12 @@ def read_frame(
     if groups is None:
         _check_spelling(report)
     return replace(report, guarantee=_read_guarantee(frame, report))
+
+
+def check_width(columns: int) -> None:
+    """Refuse a report of more columns than any has."""
+    if columns > _MOST_COLUMNS:
+        raise InputError(f"the report has {columns:,} columns, more than {_MOST_COLUMNS:,}")
 
 
 def numbers_rows(texts: Sequence[str]) -> bool:
@@ -151,7 +161,7 @@ def _check_spelling(report: ReportRows) -> None:
     one that is missing nowhere else.
     """
     there = report.blocks[1] >= 0
-    together, count = there.T.astype(np.int64) @ there, there.sum(axis=0)
+    together, count = there.T.astype(np.float32) @ there, there.sum(axis=0)
     for group in np.argsort(count, kind="stable"):
         alike = (together[group] == 0) & (count >= _OFTENER * count[group])
         names = [report.groups[other] for other in np.flatnonzero(alike)]
@@ -220,7 +230,7 @@ def _read_texts(frame: DataFrame, name: str) -> NDArray[Any]:
 
     values = frame[name]
     texts = values.astype(object).where(pd.notna(values), "")
-    return np.array(name_values(texts), dtype=object)
+    return np.array(name_values(texts, f"column {name!r}"), dtype=object)
 
 
 def _read_numbers(
@@ -309,7 +319,7 @@ def _read_metrics(frame: DataFrame) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     )
 
 
-def _check_groups(values: NDArray[Any], valid: Sequence[str]) -> None:
+def _check_groups(values: NDArray[Any], valid: Collection[str]) -> None:
     for row, value in enumerate(values):
         if value not in valid:
             raise InputError(

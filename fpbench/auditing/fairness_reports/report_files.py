@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 import numpy as np
 
-from fpbench.auditing.fairness_reports.long_form import read_frame
+from fpbench.auditing.fairness_reports.long_form import check_width, read_frame
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import SliceColumn, name_values
 from fpbench.base.arguments import show_value
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _FORMAT = "fpbench-report 1"
-_MOST_ROWS = 2**24
-_MOST_UNPACKED = 2**31
-"""Of a Parquet file, whose size tells little of what is in it: rows, and bytes when unpacked."""
+_MOST_PLACES = 2**26
+"""Rows times columns."""
+_MOST_EMPTY = 50
+"""How many places there may be for each value of a list of rows, if they are many."""
 
 
 def to_json_text(report: ReportRows, frame: DataFrame) -> str:
@@ -43,18 +45,34 @@ def from_json_text(
     text: bytes, file: object, groups: Sequence[str] | None, decimals: int | None
 ) -> ReportRows:
     """The report that `to_json_text` wrote, or of a list of rows; InputError for anything else."""
-    import pandas as pd
-
     try:
         whole = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeats)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{file} cannot be read as a JSON file: {error}") from None
     if isinstance(whole, list) and all(isinstance(row, dict) for row in whole):
-        return read_frame(pd.DataFrame(whole), groups, decimals)
+        return read_frame(_make_frame(_turn_rows(whole, file), file), groups, decimals)
     if not isinstance(whole, dict) or not isinstance(rows := whole.get("rows"), dict):
         raise InputError(
             f"{file}: a report in JSON is a list of rows, or has an object `rows` of columns"
         )
+    return _read_described(_make_frame(rows, file), whole, file, groups, decimals)
+
+
+def _turn_rows(rows: Sequence[Mapping[str, Any]], file: object) -> dict[str, list[Any]]:
+    """The columns of rows, which may lack some; refused before they take much more memory."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    check_width(len(names))
+    if (places := len(rows) * len(names)) > max(_MOST_EMPTY * sum(map(len, rows)), 2**20):
+        raise InputError(
+            f"{file}: its {len(rows):,} rows of {len(names):,} columns are {places:,} places, most "
+            "of them empty: write every column in each row"
+        )
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def _make_frame(rows: Mapping[str, Any], file: object) -> DataFrame:
+    import pandas as pd
+
     for name, values in rows.items():
         if not isinstance(values, list) or not all(
             value is None or isinstance(value, str | int | float) for value in values
@@ -62,8 +80,7 @@ def from_json_text(
             raise InputError(f"{file}: column {name!r} must be a list of texts and numbers")
     if len({len(values) for values in rows.values()}) > 1:
         raise InputError(f"{file}: the columns of `rows` are of different lengths")
-    frame = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in rows.items()})
-    return _read_described(frame, whole, file, groups, decimals)
+    return pd.DataFrame(rows, dtype=object)
 
 
 def to_parquet_bytes(report: ReportRows, frame: DataFrame) -> bytes:
@@ -84,16 +101,7 @@ def from_parquet_bytes(
 ) -> ReportRows:
     """The report of a Parquet file in long form; InputError for anything else."""
     _need_pyarrow()
-    from pyarrow import ArrowException, parquet
-
-    try:
-        head = parquet.ParquetFile(io.BytesIO(content)).metadata
-        unpacked = sum(head.row_group(i).total_byte_size for i in range(head.num_row_groups))
-    except (ArrowException, OSError, ValueError) as error:
-        raise InputError(f"{file} cannot be read as a Parquet file: {error}") from None
-    if head.num_rows > _MOST_ROWS or unpacked > _MOST_UNPACKED:
-        raise InputError(f"{file} is larger than any report: {head.num_rows:,} rows")
-    frame = parse_parquet(content, str(file))
+    frame = parse_parquet(content, str(file), _MOST_PLACES)
     described = frame.attrs.get("fpbench", "{}")
     try:
         description = json.loads(described) if isinstance(described, str) else None
@@ -168,7 +176,7 @@ def _read_column(column: Any, file: object) -> SliceColumn:
     if isinstance(column, dict) and isinstance(name := column.get("name"), str):
         values, edges = column.get("values"), column.get("edges")
         if _are_texts(values) and edges is None and "" not in values:
-            return SliceColumn(name, name_values(values))
+            return SliceColumn(name, name_values(values, f"column {name!r}"))
         if isinstance(edges, list) and all(
             isinstance(edge, int | float) and abs(edge) < np.inf for edge in edges
         ):
@@ -197,8 +205,8 @@ def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON, whose names are to be different."""
     whole = dict(pairs)
     if len(whole) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"an object has two values of {max(names, key=names.count)!r}")
+        names = Counter(name for name, _ in pairs)
+        raise ValueError(f"an object has two values of {max(names, key=names.__getitem__)!r}")
     return whole
 
 

@@ -25,6 +25,8 @@ from fpbench.claims.set_counts import Floats, Mask
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+_MOST_EMPTY = 100
+"""How many places there may be for each row, if they are many: one a group, metric and slice."""
 _PER_ROW = ("cells", "metric", "group", "value", "n", "within", "sigma", "scale", "below")
 
 
@@ -151,6 +153,11 @@ class ReportRows:
         _, metric = np.unique(self.metric, return_inverse=True)
         own = np.column_stack([self.cells, metric.ravel()])
         first, block = number_slices(own)
+        if (places := len(first) * len(self.groups)) > max(_MOST_EMPTY * len(self), 2**20):
+            raise InputError(
+                f"the report has {len(self):,} rows for {len(self.groups):,} groups in "
+                f"{len(first):,} slices, which are {places:,} places: name fewer groups"
+            )
         rows = np.full((len(first), len(self.groups)), -1)
         rows[block, self.group] = np.arange(len(self))
         return block, rows

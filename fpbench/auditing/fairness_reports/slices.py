@@ -60,7 +60,9 @@ FIXED_COLUMNS = (
 )  # fmt: skip
 """Columns of the long form that are not slice columns; those after `n` only if needed."""
 
-_NUMBER = r"(-?\d+\.?\d*(?:e[+-]?\d+)?)"
+_LONGEST = 1000
+"""Letters of a text in a report; to bring a text to NFC takes time that grows with their square."""
+_NUMBER = r"(-?\d+(?:\.\d*)?(?:e[+-]?\d+)?)"
 _WHOLE = re.compile(r"^(-?\d+)\.0+$")
 _BIN = re.compile(rf"<{_NUMBER}|\[{_NUMBER}, {_NUMBER}\)|>={_NUMBER}")
 
@@ -106,7 +108,7 @@ class SliceColumn:
                 raise InputError(
                     f"column {name!r} holds what is neither text nor number: {column.iloc[0]!r}"
                 ) from None
-            values = _name_categories(category)
+            values = _name_categories(category, name)
             if "" in values or len(set(values)) < len(values):
                 raise InputError(f"column {name!r} has an empty value, or two of the same text")
             return cls(name, values)
@@ -147,11 +149,11 @@ class SliceColumn:
         if not np.isfinite(list(edges)).all():
             return cls(name, tuple(values))
         column = cls.with_edges(name, sorted(edges))
-        for value in values:
-            if value not in column.values:
-                raise InputError(
-                    f"column {name!r}: the bin {value!r} overlaps others: {', '.join(values)}"
-                )
+        if overlapping := set(values).difference(column.values):
+            raise InputError(
+                f"column {name!r}: the bin {min(overlapping)!r} overlaps others: "
+                f"{', '.join(values[:20])}"
+            )
         return column
 
     @check_arguments
@@ -169,7 +171,7 @@ class SliceColumn:
             import pandas as pd
 
             category = pd.Categorical(column)
-            texts, values = _name_categories(category), self.values
+            texts, values = _name_categories(category, self.name), self.values
             # pandas turns whole numbers into floats if a value is missing: 2 becomes 2.0.
             whole = tuple(map(strip_zeros, values))
             if len(set(whole)) == len(values):
@@ -201,20 +203,28 @@ def name_rules(rules: Rules) -> tuple[str, ...]:
     )
 
 
-def name_values(values: Iterable[Any]) -> tuple[str, ...]:
+def name_values(values: Iterable[Any], whose: str = "groups") -> tuple[str, ...]:
     """Values as reports write them: texts without blanks around them, as files are read.
 
-    Letters with accents are one character each (NFC), however a file has them.
+    Letters with accents are one character each (NFC), however a file has them. InputError if a text
+    is too long, or holds a zero byte; `whose` it is begins the message.
     """
-    return tuple(normalize("NFC", str(value).strip()) for value in values)
+    texts = []
+    for text in map(str, values):
+        if len(text) > _LONGEST or "\0" in text:
+            fault = "a zero byte" if "\0" in text else f"{len(text):,} letters, too many"
+            raise InputError(f"{whose}: the text {show_value(text)} has {fault}")
+        texts.append(normalize("NFC", text.strip()))
+    return tuple(texts)
 
 
-def _name_categories(category: Categorical) -> tuple[str, ...]:
+def _name_categories(category: Categorical, column: str) -> tuple[str, ...]:
     """Categories as reports write them; dates as files have them, without midnight."""
     from pandas.api.types import is_datetime64_any_dtype
 
     names = category.categories
-    return name_values(names.astype(str) if is_datetime64_any_dtype(names.dtype) else names)
+    texts = names.astype(str) if is_datetime64_any_dtype(names.dtype) else names
+    return name_values(texts, f"column {column!r}")
 
 
 def strip_zeros(text: str) -> str:
@@ -224,7 +234,10 @@ def strip_zeros(text: str) -> str:
 
 def find_column(people: DataFrame, name: str, more: str = "") -> Series:
     """The column of people that has this name, as text; `more` ends the message if none has."""
-    places = [place for place, own in enumerate(people.columns) if str(own) == name]
+    names = people.columns
+    if names.inferred_type != "string":
+        names = names.map(str)
+    places = np.flatnonzero(names == name).tolist()
     if len(places) != 1:
         what = "no column" if not places else "more than one column"
         hint = f"; {suggest_name(name, map(str, people.columns))}" if not places else ""
