@@ -30,12 +30,11 @@ from fpbench.results.published_reports import find_front, rank_reports
 from fpbench.results.ranking import rank
 from fpbench.results.rows.comparability import UNPROVEN
 from fpbench.results.rows.labels import ConfiguredComponent, read_components
-from fpbench.results.statistics.intervals import Interval
+from fpbench.results.statistics.intervals import Interval, compute_student
 from fpbench.store.results import Results
 
 _LONGEST = 300
 """Greatest length of a component's name with its parameters."""
-_EACH_SIDE = 0.025
 _WORD = re.compile(r"(?!(?:true|false|null|NaN|Infinity)$)[A-Za-z_][\w.:/-]*")
 """A text that cannot be mistaken for a number, or for a value and another parameter."""
 
@@ -352,13 +351,9 @@ def _rank_entries(task: Task, entries: Sequence[BoardEntry]) -> tuple[BoardEntry
 
 def _compute_ends(value: Interval) -> tuple[float, float] | None:
     """The 95 % interval of a mean by Student's t; None for one seed."""
-    from scipy.special import stdtrit
-
     if value.count < 2 or value.deviation is None:
         return None
-    half = float(stdtrit(value.count - 1, 1 - _EACH_SIDE)) * value.deviation
-    half /= math.sqrt(value.count)
-    return value.mean - half, value.mean + half
+    return compute_student(value.mean, value.deviation, value.count)
 
 
 def _find_front(task: Task, entries: Sequence[BoardEntry]) -> set[int]:

@@ -262,8 +262,7 @@ def make_board(
         def text(name: str, i: int) -> str:
             return tally.text(name, int(places[i]))
 
-        leaks, reached = (tally.by_seed(name)[places] for name in ("leak", "without_accuracy"))
-        sentences = summarise_leak(leaderboard, leaks, reached, text)
+        sentences = summarise_leak(leaderboard, tally.by_seed("leak")[places], text)
         waterfall = make_waterfall(leaderboard, text)
         return replace(leaderboard, sentences=sentences, waterfall=waterfall)
     return leaderboard

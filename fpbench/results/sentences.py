@@ -1,26 +1,20 @@
 """The findings of a leaderboard of attacks, in at most three sentences of plain English.
 
-They state what the tests and intervals of the board support, and never more. The disclosure that
-adds most is the greatest of several, so its interval and its test are corrected for all that it was
-chosen from (Bonferroni); they must agree before anything is called significant.
+They state what the seeds of the board gave, and about other seeds only what an interval supports.
+The disclosure that adds most is the greatest of several, so its interval is corrected for all that
+it was chosen from (Bonferroni); it is only printed if the values of the board look normal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.text import format_percent, format_points, format_points_above
-from fpbench.results.statistics.intervals import (
-    LEAST_SEEDS,
-    are_alike,
-    estimate_bounds,
-    widen_interval,
-)
-from fpbench.results.statistics.signed_ranks import ALPHA, compare_signed_ranks
+from fpbench.results.statistics.intervals import are_alike, bound_jointly
 
 if TYPE_CHECKING:
     from fpbench.results.leaderboard import Leaderboard, Line
@@ -30,19 +24,19 @@ _NOT_THE_MODEL = "not model"
 _MOST_NAMED = 2
 """Greatest number of attacks that are named as tied; more are counted."""
 
+_Floats = NDArray[np.float64]
+
 
 def summarise_leak(
     board: Leaderboard,
-    leaks: NDArray[np.float64],
-    reached: NDArray[np.float64],
+    leaks: _Floats,
     text: Callable[[str, int], str],
 ) -> tuple[str, ...]:
     """The findings of a leaderboard of one data set.
 
     `board`: attacks, ranked by `with_accuracy`. `leaks`: (lines, seeds) what the disclosure adds in
-    each line; NaN where a line lacks a seed. `reached`: (lines, seeds) accuracy of each line
-    without it. `text`: the text that all rows of a line have under a name; empty if they differ or
-    have none.
+    each line; NaN where a line lacks a seed. `text`: the text that all rows of a line have under a
+    name; empty if they differ or have none.
 
     At most three sentences: the accuracy of naming the largest group, that of the best attack
     without the disclosure, and what the disclosure adds to it and could add. Of several models and
@@ -65,7 +59,7 @@ def summarise_leak(
         sentences.append(
             f"From {seen} the best attack{_name_model(line, several)} guesses "
             f"{format_percent(without.mean)} % ({_name_best(board, chosen)})"
-            f"{_describe_most(board, line, reached, text)}."
+            f"{_describe_most(board, line, text)}."
         )
     values = leaks[chosen][~np.isnan(leaks[chosen])]
     if len(values):
@@ -79,62 +73,45 @@ def summarise_leak(
         alone = "predictions" in text("adversary_sees", chosen)
         if not alone:  # the corrector sees predictions anyway, and the limit is not about them
             claim += ", with the predictions that it is about,"
-        added = describe_added(values, "leak", _count_tried(board))
-        added += _describe_others(board, leaks, chosen)
+        ranked = leaks[[each.rank is not None for each in board.lines]]
+        added = describe_added(values, ranked) + _describe_others(board, leaks, chosen, ranked)
         limit = _describe_limit(line, text("limit_covers", chosen), alone=alone)
         sentences.append(f"{claim} {added}{limit}.")
     return tuple(sentences)
 
 
-def _describe_most(
-    board: Leaderboard,
-    line: Line,
-    reached: NDArray[np.float64],
-    text: Callable[[str, int], str],
-) -> str:
+def _describe_most(board: Leaderboard, line: Line, text: Callable[[str, int], str]) -> str:
     """The model with the best guesses without the disclosure, if it is not the line's model.
 
-    If some attack on this model does not see the predictions, the text says what they add; that
-    they raise the accuracy, only if a test for all lines says so.
+    If some attack on this model does not see the predictions, the text says what it guesses.
     """
     leading = _find_leading(board)
     most = max(leading.values(), key=lambda i: _get_mean(board.lines[i], "without_accuracy"))
     other = board.lines[most]
-    reached_there = _get_mean(other, "without_accuracy")
+    reached = format_percent(_get_mean(other, "without_accuracy"))
     if other.labels["learner"] == line.labels["learner"] or (
-        format_percent(reached_there) == format_percent(_get_mean(line, "without_accuracy"))
+        reached == format_percent(_get_mean(line, "without_accuracy"))
     ):
         return ""
     seen = text("adversary_sees", most).split(", ")
     blind = [
-        i
+        _get_mean(each, "without_accuracy")
         for i, each in enumerate(board.lines)
         if group_of(board, each) == group_of(board, other)
         and "predictions" in seen
         and {*text("adversary_sees", i).split(", ")} == {*seen} - {"predictions"}
     ]
-    best = max(blind, key=lambda i: _get_mean(board.lines[i], "without_accuracy"), default=None)
-    name = other.labels["learner"]
-    if best is None:
-        from_seen = list_words(seen) or "what it sees"
-        return f"; the best on {name} guesses {format_percent(reached_there)} % from {from_seen}"
-    before = _get_mean(board.lines[best], "without_accuracy")
-    brought = reached[most] - reached[best]
-    tested = _test(brought[~np.isnan(brought)], "without_accuracy", _count_tried(board))
-    if tested is None or not (tested.clear and tested.low > 0):
-        return (
-            f"; the best on {name} guesses {format_percent(reached_there)} % from "
-            f"{list_words(seen)}, and {format_percent(before)} % without the predictions"
-        )
-    return (
-        f"; on {name} its predictions raise the best attack from {format_percent(before)} to "
-        f"{format_percent(reached_there)} % ({tested.interval} points)"
-    )
+    without = f", and {format_percent(max(blind))} % without the predictions" if blind else ""
+    from_seen = list_words(seen) or "what it sees"
+    return f"; the best on {other.labels['learner']} guesses {reached} % from {from_seen}{without}"
 
 
-def _describe_others(board: Leaderboard, leaks: NDArray[np.float64], chosen: int) -> str:
-    """The gain of attacks that are not the best, if it is significantly above the chosen line's."""
-    tried, leading = _count_tried(board), {*_find_leading(board).values()}
+def _describe_others(board: Leaderboard, leaks: _Floats, chosen: int, ranked: _Floats) -> str:
+    """The gain of attacks that are not the best, if it is certain and above the chosen line's.
+
+    `ranked`: (lines, seeds) the leaks of all ranked lines.
+    """
+    leading = {*_find_leading(board).values()}
     others = [i for i, line in enumerate(board.lines) if line.rank is not None and i not in leading]
     most = max(others, key=lambda i: _get_mean(board.lines[i], "leak"), default=None)
     if most is None:
@@ -143,8 +120,8 @@ def _describe_others(board: Leaderboard, leaks: NDArray[np.float64], chosen: int
     least = max(0.0, _get_mean(board.lines[chosen], "leak"))
     if not gained > least or format_points(gained) == format_points(least):
         return ""
-    tested = _test(leaks[most][~np.isnan(leaks[most])], "leak", tried)
-    if tested is None or not (tested.clear and tested.low > 0):
+    ends = bound_jointly(leaks[most][~np.isnan(leaks[most])], ranked)
+    if isinstance(ends, str) or ends[0] <= 0:
         return ""
     named = f"{name_attack(board, line)}{_name_model(line, count_groups(board))}"
     points = format_points(gained).lstrip("+")
@@ -194,71 +171,32 @@ def _find_leading(board: Leaderboard) -> dict[tuple[str, ...], int]:
     return best
 
 
-def describe_added(values: NDArray[np.float64], name: str, tried: int = 1) -> str:
-    """A sentence on what something adds, and whether that is significant.
+def describe_added(values: _Floats, ranked: _Floats | None = None) -> str:
+    """A sentence on what something adds: at these seeds, or at others too if they can tell.
 
-    `values`: (n,) what it adds at each seed. `name`: of the measure, which seeds the resampling.
-    `tried`: number of lines that it was chosen from.
+    `values`: (n,) what it adds at each seed. `ranked`: (lines, seeds) the same of all lines that it
+    was chosen from, with NaN where a line lacks a seed; None if there was no choice.
     """
     mean, count = float(values.mean()), len(values)
     if count == 1:
         return f"{_format_points(mean)} at one seed (other seeds may differ)"
     if are_alike(values):
         return f"{_format_points(mean)} at each of {count} seeds"
-    tested = _test(values, name, tried)
-    if tested is None:
-        return f"{_format_points(mean)}, not significant at {count} seeds"
-    if tested.low <= 0 <= tested.high:
+    lines = values[None] if ranked is None else ranked
+    ends = bound_jointly(values, lines)
+    if isinstance(ends, str):
         return (
-            f"adds nothing that {count} seeds can tell ({format_points(mean)} points, "
-            f"{tested.interval})"
+            f"{_format_points(mean)} on average over {count} seeds ({format_points(values.min())} "
+            f"to {format_points(values.max())}; too {ends} to tell about others)"
         )
-    doubt = "" if tested.clear else (
-        f", not significant at {count} seeds (signed ranks: p = {tested.p_value:.3f})"
-    )  # fmt: skip
-    return f"{_format_points(mean)} ({tested.interval}){doubt}"
-
-
-class _Tested(NamedTuple):
-    """Results of tests of a mean that may have been chosen from several."""
-
-    low: float
-    high: float
-    interval: str
-    """The two ends in words."""
-    p_value: float
-    """p-value of signed ranks against 0, corrected for all that the mean was chosen from."""
-
-    @property
-    def clear(self) -> bool:
-        """Whether signed ranks differ significantly from 0."""
-        return self.p_value < ALPHA
-
-
-def _test(values: NDArray[np.float64], name: str, tried: int) -> _Tested | None:
-    """Tests of the mean of values (n,), chosen from `tried`; None if too few or all equal.
-
-    `name`: of the measure, which seeds the resampling.
-    """
-    if len(values) < LEAST_SEEDS or are_alike(values):
-        return None
-    share = _EACH_SIDE / tried
-    ends = (
-        estimate_bounds(values[None], name) if tried == 1 else widen_interval(values, name, share)
-    )
-    low, high = (float(np.squeeze(end)) for end in ends)
-    at_once = f" of {tried} at once" if tried > 1 else ""
-    p_value = float(compare_signed_ranks(values[None], np.zeros((1, len(values))))[0]) * tried
+    low, high = ends
+    at_once = f" of {len(lines)} at once" if len(lines) > 1 else ""
     interval = f"95 %{at_once}: {format_points(low)} to {format_points(high)}"
-    return _Tested(low, high, interval, min(p_value, 1.0))
-
-
-def _count_tried(board: Leaderboard) -> int:
-    return sum(line.rank is not None for line in board.lines)
-
-
-_EACH_SIDE = 0.025
-"""Probability that a mean lies beyond each end of an interval."""
+    if low <= 0 <= high:
+        return (
+            f"adds nothing that {count} seeds can tell ({format_points(mean)} points, {interval})"
+        )
+    return f"{_format_points(mean)} ({interval})"
 
 
 def _format_points(mean: float) -> str:
