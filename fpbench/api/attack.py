@@ -148,7 +148,7 @@ class AttackResult:
                           for row in self.rows])  # fmt: skip
         return (
             f"From {known} the attack guesses {format_percent(before)} % ({name}), and with the "
-            f"model's {said} {right} %: the model {describe_added(added)}."
+            f"model's {said} {right} %: the model {describe_added(added, added[None])}."
         )
 
     def _average(self, name: str) -> float:

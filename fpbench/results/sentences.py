@@ -28,9 +28,7 @@ _Floats = NDArray[np.float64]
 
 
 def summarise_leak(
-    board: Leaderboard,
-    leaks: _Floats,
-    text: Callable[[str, int], str],
+    board: Leaderboard, leaks: _Floats, text: Callable[[str, int], str]
 ) -> tuple[str, ...]:
     """The findings of a leaderboard of one data set.
 
@@ -171,26 +169,25 @@ def _find_leading(board: Leaderboard) -> dict[tuple[str, ...], int]:
     return best
 
 
-def describe_added(values: _Floats, ranked: _Floats | None = None) -> str:
+def describe_added(values: _Floats, ranked: _Floats) -> str:
     """A sentence on what something adds: at these seeds, or at others too if they can tell.
 
     `values`: (n,) what it adds at each seed. `ranked`: (lines, seeds) the same of all lines that it
-    was chosen from, with NaN where a line lacks a seed; None if there was no choice.
+    was chosen from, itself included; NaN where a line lacks a seed.
     """
     mean, count = float(values.mean()), len(values)
     if count == 1:
         return f"{_format_points(mean)} at one seed (other seeds may differ)"
     if are_alike(values):
         return f"{_format_points(mean)} at each of {count} seeds"
-    lines = values[None] if ranked is None else ranked
-    ends = bound_jointly(values, lines)
+    ends = bound_jointly(values, ranked)
     if isinstance(ends, str):
         return (
             f"{_format_points(mean)} on average over {count} seeds ({format_points(values.min())} "
             f"to {format_points(values.max())}; too {ends} to tell about others)"
         )
     low, high = ends
-    at_once = f" of {len(lines)} at once" if len(lines) > 1 else ""
+    at_once = f" of {len(ranked)} at once" if len(ranked) > 1 else ""
     interval = f"95 %{at_once}: {format_points(low)} to {format_points(high)}"
     if low <= 0 <= high:
         return (

@@ -34,7 +34,7 @@ def resampled(values, name, share=0.025):
     left_out = stats.norm.cdf(-wide)
     low, high = np.quantile(means, (left_out, 1 - left_out))
     skewness = stats.skew(values)
-    if abs(skewness) <= 1.96 * np.sqrt(expect_square(count)):
+    if count < 3 or abs(skewness) <= 1.96 * np.sqrt(expect_square(count)):
         return low, high
     far = solve_hall(values, np.sign(skewness) * stats.t(count - 1).ppf(share))
     return min(low, far), max(high, far)
@@ -242,7 +242,7 @@ def test_joint_intervals_cover_all_means_or_there_are_none(law, lines, seeds, ru
     assert wrong / runs <= (0.07 if runs > 100 else 0.125)
     if law == "normal":  # 1 % of boards look skewed by chance, and t allows 4 % of errors
         assert given / runs > 0.94
-        assert wrong / runs > 0.01
+        assert runs < 100 or wrong / runs > 0.02
 
 
 @pytest.mark.parametrize(
@@ -250,9 +250,11 @@ def test_joint_intervals_cover_all_means_or_there_are_none(law, lines, seeds, ru
     [(10, 10, True), (9, 11, False), (12, 9, False), (1, 100, True), (1, 99, False)],
 )
 def test_joint_intervals_need_seeds_and_values(lines, seeds, told):
-    values = np.tile(stats.norm.ppf((np.arange(seeds) + 0.5) / seeds), (lines, 1))
+    values = np.outer(1 + np.arange(lines), stats.norm.ppf((np.arange(seeds) + 0.5) / seeds))
     found = bound_jointly(values[0], values)
     assert (found != "few") is told
+    copies = bound_jointly(values[0], values[[0] * 100])
+    assert (copies != "few") is (seeds == 100)
     if told:
         student = stats.t(seeds - 1, 0, stats.sem(values[0])).interval(1 - 0.04 / lines)
         assert found == pytest.approx(student)
