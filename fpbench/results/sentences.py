@@ -188,12 +188,10 @@ def describe_added(values: _Floats, ranked: _Floats) -> str:
         )
     low, high = ends
     at_once = f" of {len(ranked)} at once" if len(ranked) > 1 else ""
-    interval = f"95 %{at_once}: {format_points(low)} to {format_points(high)}"
+    told = f"95 %{at_once}: {format_points(low)} to {format_points(high)}"
     if low <= 0 <= high:
-        return (
-            f"adds nothing that {count} seeds can tell ({format_points(mean)} points, {interval})"
-        )
-    return f"{_format_points(mean)} ({interval})"
+        return f"adds nothing that {count} seeds can tell ({format_points(mean)} points, {told})"
+    return f"{_format_points(mean)} ({told})"
 
 
 def _format_points(mean: float) -> str:

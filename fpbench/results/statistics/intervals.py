@@ -187,12 +187,10 @@ def widen_interval(values: NDArray[np.float64], name: str, share: float) -> tupl
     Returns: the lower and the upper end, each the farther one of the bootstrap's end, which follows
     skewed values, and Student's. If all values are the same, this value twice.
     """
-    mean = float(values.mean())
-    if are_alike(values):
-        return mean, mean
-    near, far = compute_student(mean, float(values.std(ddof=1)), len(values), share)
+    deviation = 0.0 if are_alike(values) else float(values.std(ddof=1))
+    near, far = compute_student(float(values.mean()), deviation, len(values), share)
     low, high = estimate_bounds(values[None], name, share)
-    return min(near, float(low[0])), max(far, float(high[0]))
+    return float(np.fmin(near, low[0])), float(np.fmax(far, high[0]))
 
 
 def bound_greatest(
