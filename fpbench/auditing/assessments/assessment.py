@@ -407,8 +407,8 @@ class Assessment:
                 f"These {len(rows)} alone: {proven:,} proven, a leak of {format_points(leak)} "
                 "points.",
                 "row: of its report, from 0; proves: people whose group follows from this cell and "
-                "those above, not from those above alone; adds: rise of the expected number of "
-                "right guesses about other people.",
+                "those above, not from those above alone; adds: how many more people are expected "
+                "to be guessed right after these cells than by the guesses before them.",
             ],
         )
 

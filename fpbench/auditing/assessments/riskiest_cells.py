@@ -46,7 +46,7 @@ class RiskyCell:
     settled: int
     """People whose group follows from the cell and those before it, and not without the cell."""
     gain: float
-    """Rise of the expected number of right guesses about other people."""
+    """Rise of the number of right guesses, as expected after it, over the guesses before all."""
 
     def write_counts(self) -> list[str]:
         """Counts by group as text; blank where nothing is known."""
@@ -80,11 +80,12 @@ def find_riskiest(
 ) -> tuple[tuple[RiskyCell, ...], NDArray[np.intp], bool]:
     """The cells that give away most, their numbers among the facts, and whether these are all.
 
-    What a cell adds is the number of people whose group follows from it and the cells before it,
-    and not from those alone, and how much it raises the expected number of right guesses about the
-    others. The first is the cell that adds most, taken alone. Beliefs about its members are
-    conditioned on it, and the second is the cell that adds most from there; and so on, as long as a
-    cell adds anything.
+    What cells add is how many more people are guessed right by the beliefs after them than by the
+    guesses before all: sum_i max_k q_ik - q_i,g(i), where q are beliefs after, and g(i) is the
+    likeliest group before. A cell that makes a guess surer, and does not change it, adds nothing.
+    The first is the cell that adds most, taken alone. Beliefs about its members are conditioned on
+    it, and the second is the cell that adds most from there, what falls elsewhere subtracted; and
+    so on. Where no cell adds anything, that follows which proves most people's groups.
 
     `beliefs`: (n, K) before. `rows`: (M,) a row of its report for each of the facts. `reports`:
     (M,) the number of that report; by default there is one. `deadline`: by `time.perf_counter`:
@@ -92,13 +93,13 @@ def find_riskiest(
 
     Conditioned on one cell, the nearest beliefs (Kullback-Leibler) with its counts are those whose
     log-probabilities move by one number a group (`condition_beliefs` on one fact). With two groups
-    they all move the same way, so a cell raises the number of right guesses by at most the
-    difference between its count and the expected count. Cells are tried in the order of this bound,
-    until no other can be best. With more groups the bound is twice that.
+    they all move the same way, so a cell raises what is added by at most twice the difference
+    between its count and the expected count. Cells are tried in the order of this bound, until no
+    other can be best. With more groups the bound is twice that.
     """
     beliefs = np.maximum(beliefs, _LEAST)
     beliefs /= beliefs.sum(axis=1, keepdims=True)
-    possible = np.ones(beliefs.shape, np.bool_)
+    possible, guesses = np.ones(beliefs.shape, np.bool_), beliefs.argmax(axis=1)
     left = np.flatnonzero(~facts.derived)
     cells: list[RiskyCell] = []
     chosen: list[int] = []
@@ -108,12 +109,12 @@ def find_riskiest(
         bound = _bound_gains(facts.take(left), beliefs, possible)
         best: _Step | None = None
         for place in np.argsort(-bound, kind="stable"):
-            if bound[place] <= (best.added if best else _WORTH):
+            if bound[place] <= max(best.gain if best else 0.0, _WORTH):
                 break
             if time.perf_counter() > deadline:  # a better one may be among those not tried
                 return tuple(cells), np.array(chosen, np.intp), False
-            step = _Step.of(facts, int(left[place]), beliefs, possible)
-            if step.added > (best.added if best else _WORTH):
+            step = _Step.of(facts, int(left[place]), beliefs, possible, guesses)
+            if step.rank > (best.rank if best else (0.0, 0)):
                 best = step
         if best is None:
             break
@@ -137,7 +138,7 @@ def _bound_gains(facts: Facts, beliefs: Floats, possible: Mask) -> Floats:
     expected = facts.count(beliefs)
     # What was measured may be less than 0, or missing.
     goal = np.where(np.isfinite(facts.low), np.clip(expected, facts.low, facts.high), expected)
-    slack = 1.0 if facts.groups == 2 else 2.0
+    slack = 2.0 if facts.groups == 2 else 4.0
     bound = slack * np.abs(goal - expected).sum(axis=1) / 2
     sure = possible & (possible.sum(axis=1) == 1)[:, None]
     fixed, upper = facts.count(sure.astype(np.int64)), facts.count(possible.astype(np.int64))
@@ -158,12 +159,15 @@ class _Step:
     possible: Mask
 
     @property
-    def added(self) -> float:
-        return self.settled + self.gain
+    def rank(self) -> tuple[float, int]:
+        """What it adds, if that is worth telling, and then whom it proves."""
+        return (self.gain if self.gain > _WORTH else 0.0), self.settled
 
     @classmethod
-    def of(cls, facts: Facts, number: int, beliefs: Floats, possible: Mask) -> _Step:
-        """The step that adds a cell to those before it."""
+    def of(
+        cls, facts: Facts, number: int, beliefs: Floats, possible: Mask, guesses: NDArray[np.intp]
+    ) -> _Step:
+        """The step that adds a cell to those before it; `guesses` (n,) are those before all."""
         members = facts.sets[[number]].indices
         before, allowed = beliefs[members], possible[members].copy()
         open_ = allowed.sum(axis=1) > 1
@@ -176,7 +180,11 @@ class _Step:
                 allowed[own] = np.arange(facts.groups) == group
         after = _condition(facts, number, np.where(allowed, before, 0.0))
         settled = open_ & (allowed.sum(axis=1) == 1)
-        gain = (after.max(axis=1) - before.max(axis=1))[~settled].sum()
+        guess = guesses[members, None]
+        gain = sum(
+            sign * (now.max(axis=1) - np.take_along_axis(now, guess, axis=1)[:, 0]).sum()
+            for sign, now in ((1, after), (-1, before))
+        )
         return cls(number, int(settled.sum()), float(gain), after, allowed)
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fpbench
 from fpbench import FairnessReport, assess
 from fpbench.auditing.assessments.riskiest_cells import _bound_gains, _Step, find_riskiest
 from fpbench.claims import Facts
@@ -30,10 +31,15 @@ def draw_facts(seed, groups, noisy=False):
 def test_no_cell_adds_more_than_its_bound(seed, groups):
     """Else a cell that adds most would never be looked at."""
     facts, beliefs = draw_facts(seed, groups)
-    possible = np.ones(beliefs.shape, bool)
-    bounds = _bound_gains(facts, beliefs, possible)
-    for number, bound in enumerate(bounds):
-        assert _Step.of(facts, number, beliefs, possible).added <= bound + 2e-3
+    possible, guesses = np.ones(beliefs.shape, bool), beliefs.argmax(axis=1)
+    for _ in range(3):  # also after other cells
+        bounds = _bound_gains(facts, beliefs, possible)
+        steps = [_Step.of(facts, n, beliefs, possible, guesses) for n in range(len(facts))]
+        for step, bound in zip(steps, bounds, strict=True):
+            assert step.gain <= bound + 4e-3
+        chosen = max(steps, key=lambda step: step.rank)
+        members = facts.sets[[chosen.number]].indices
+        beliefs[members], possible[members] = chosen.beliefs, chosen.possible
 
 
 @settings(max_examples=20)
@@ -47,17 +53,15 @@ def test_the_first_cell_adds_most_by_the_attack_itself(seed, groups):
         only = facts.take([number])
         possible = propagate(only)
         after = condition_beliefs(only, beliefs, possible, error=1e-5).beliefs
-        proven = possible.sum(axis=1) == 1
-        return proven.sum() + (after.max(axis=1) - beliefs.max(axis=1))[~proven].sum()
+        return (after.max(axis=1) - after[np.arange(len(after)), beliefs.argmax(axis=1)]).sum()
 
     added = [add_alone(number) for number in range(len(facts))]
     if not cells:
         assert max(added, default=0) < 0.05
         return
     # A softness of .05 people of exact counts, and the last of many steps, make a difference.
-    first = cells[0].settled + cells[0].gain
-    assert first == pytest.approx(added[numbers[0]], abs=0.1)
-    assert groups > 2 or first >= max(added) - 0.1
+    assert cells[0].gain == pytest.approx(added[numbers[0]], abs=0.2)
+    assert groups > 2 or cells[0].gain >= max(added) - 0.2
 
 
 @given(st.integers(0, 10**6))
@@ -68,7 +72,7 @@ def test_settled_people_are_those_that_the_cells_prove(seed):
     proven = (propagate(facts.take(numbers)).sum(axis=1) == 1).sum()
     assert settled <= proven  # each cell is looked at once, propagation goes on
     assert len(set(numbers.tolist())) == len(numbers)
-    assert all(cell.settled + cell.gain > 0 for cell in cells)
+    assert all(cell.settled or cell.gain > 0 for cell in cells)
 
 
 @pytest.mark.slow
@@ -84,6 +88,51 @@ def test_no_cell_is_no_risk():
     cells, numbers, _ = find_riskiest(facts, np.full((5, 2), 0.5), np.zeros(0, np.intp))
     assert cells == ()
     assert len(facts.take(numbers)) == 0
+
+
+def test_cells_that_change_no_guess_add_nothing():
+    """892 of 1,018 husbands are men: everybody was taken for a man before."""
+    members = np.repeat([[True, False, False], [False, True, False], [False, False, True]], 100, 0)
+    facts = Facts.from_counts(members, np.array([[95.0, 5.0], [40.0, 60.0], [0.0, 100.0]]))
+    beliefs = np.tile([0.6, 0.4], (300, 1))
+    cells, numbers, _ = find_riskiest(facts, beliefs, np.arange(3))
+    assert numbers.tolist() == [2, 1]
+    assert [cell.gain for cell in cells] == pytest.approx([100, 20], abs=0.1)
+    assert [cell.settled for cell in cells] == [100, 0]
+
+
+@pytest.mark.quick_cases(1)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("order", [1, 2])
+def test_ten_cells_alone_explain_what_ten_cells_can(seed, order):
+    """At least half of the greatest leak of 200 random choices of ten, measured."""
+    people = fpbench.dataset("census-synthetic", rows=400, seed=seed)
+    X, groups = people.features, np.array(people.groups)[people.codes]
+    report = FairnessReport.from_predictions(
+        X, people.labels, groups, by=list(X)[:4], order=order, min_cell=10
+    )
+    facts = report.facts(X, people.labels)
+    prior = np.tile(np.bincount(people.codes) / 400, (400, 1))
+
+    def measure_leak(numbers):
+        some = facts.take(numbers)
+        after = condition_beliefs(some, prior, propagate(some), error=0.03).beliefs
+        right = [beliefs.argmax(axis=1) == people.codes for beliefs in (prior, after)]
+        return right[1].mean() - right[0].mean()
+
+    cells, numbers, _ = find_riskiest(facts, prior, np.arange(len(facts)))
+    told, rng = np.flatnonzero(~facts.derived), np.random.default_rng(seed)
+    best = max(measure_leak(rng.choice(told, 10, replace=False)) for _ in range(200))
+    assert 5 < len(cells) <= 10
+    assert measure_leak(numbers) >= best / 2 > 0
+
+
+def test_the_legend_says_what_is_counted():
+    people = pd.DataFrame({"job": ["nurse"] * 4 + ["smith"] * 6})
+    hired, sex = np.array([1, 1, 0, 0, 1, 1, 0, 0, 0, 0]), list("fffmmmmmff")
+    report = FairnessReport.from_predictions(people, hired, sex, by=["job"], min_cell=0)
+    told = " ".join(str(assess(report, people, hired, groups=sex, seconds=600)).split())
+    assert "expected to be guessed right after these cells than by the guesses before them" in told
 
 
 def make_telling_report(seed):
