@@ -450,9 +450,9 @@ def _list_changes(search: ChangeSearch, whose: str) -> LayoutPart:
         ["change", "told", "leak", "error", "greatest", "published", "seen"],
         rows,
         [
-            "told: people proven or sure; error, greatest: of all rates about 10 people or more; a rate that is not published "
-            "is replaced by the group's rate among everybody; seen: slices in which groups' rates "
-            "differ by more than 0.1, and still do as published.",
+            "told: people proven or sure; error, greatest: of all rates about 10 people or more; a "
+            "rate that is not published is replaced by the group's rate among everybody; seen: "
+            "slices in which groups' rates differ by more than 0.1, and still do as published.",
             *["Draws: the first of the 20 is the changed report, and one of those that pass."]
             * any(change.draws_passed for change in search.passing),
             *notes,
