@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_pairs, check_type
 from fpbench.base.errors import InputError
+from fpbench.claims.count_laws import CountLaws
 from fpbench.claims.set_counts import Facts
 from fpbench.claims.set_tables import SetTable
 
@@ -165,8 +166,8 @@ def _take_differences(
     low, high = (np.array([getattr(f, end)[m] for f, m in inner]) for end in ("low", "high"))
     zeros = np.zeros(len(outer))
     return Facts(
-        tuple(tables), facts.people, facts.low[outer] - high, facts.high[outer] - low, zeros, zeros,
-        zeros == 0, partial(_name_difference, facts, outer, inner), np.arange(len(outer)),
+        tuple(tables), facts.people, facts.low[outer] - high, facts.high[outer] - low,
+        CountLaws.of(zeros.astype(np.int8), zeros, facts.groups), zeros == 0, partial(_name_difference, facts, outer, inner), np.arange(len(outer)),
     )  # fmt: skip
 
 

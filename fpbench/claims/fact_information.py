@@ -15,6 +15,7 @@ from scipy.special import xlogy
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import to_floats
 from fpbench.base.errors import InputError
+from fpbench.claims.count_laws import EXPONENTIAL, LAPLACE, ROUNDING
 from fpbench.claims.information import (
     compute_share_variances,
     count_nats,
@@ -69,7 +70,8 @@ def limit_fact_nats(
     -----
     What is published and how exactly must not depend on anybody's group: a range is a count that
     was rounded once, to the nearest or at random to a neighbour, on a grid set beforehand. A rule
-    that suppresses small counts tells at most what all counts would have told.
+    that suppresses small counts tells at most what all counts would have told: their sets must be
+    among the facts, with counts NaN, which stand for any exact ones.
 
     The information is a sum over sets of what each tells given some of those before it. Given
     those, the best linear prediction of an exact count has a mean squared error V, and a whole
@@ -81,7 +83,11 @@ def limit_fact_nats(
     variance, and 1/12 more; less the entropy of the noise, be it real or whole numbers. That is
     about 1/2 ln(1 + V / sigma^2), a Gaussian channel (Cover & Thomas, Elements of Information
     Theory, 9.4). Of Laplace noise of scale b also (V + 1/4) / (2 b^2), the divergence of noise from
-    noise at the mean. The greatest information is at equal probabilities of all groups, as every
+    noise at the mean. A number rounded at random to a multiple of m is a whole number plus a uniform
+    one of 0 to m - 1, rounded down; who knew the uniform one would have learnt what the number with
+    uniform noise tells (Zamir & Feder, On Universal Quantization by Randomized Uniform/Lattice
+    Quantizers, IEEE Trans. Inform. Theory 38, 1992), whose entropy is ln m. Numbers chosen by the
+    exponential mechanism tell at most what the exact ones do. The greatest information is at equal probabilities of all groups, as every
     term is concave in the covariance and the average over permutations of groups is symmetric.
     """
     deadline = time.perf_counter() + seconds
@@ -121,12 +127,19 @@ _WIDE: Final = 2
 def _find_informative(facts: Facts) -> Mask:
     """(M,) whether any group's count is known of a set."""
     unknown = (facts.low <= 0) & (facts.high >= facts.sizes[:, None])
+    unknown &= ~np.isfinite(facts.laws.rounded)
     return np.asarray(~np.where(facts.noisy[:, None], np.isinf(facts.low), unknown).all(axis=1))
 
 
+def _find_random(facts: Facts) -> Mask:
+    """(M,) whether noise, or rounding at random, is independent of the true number."""
+    rounded = np.isfinite(facts.laws.rounded).any(axis=1)
+    return np.asarray(facts.noisy & (facts.laws.kind < EXPONENTIAL) | rounded)
+
+
 def _measure_width(facts: Facts) -> Floats:
-    """(M,) the number of counts in a set's narrowest range; 1 if noisy."""
-    widths = np.where(facts.noisy[:, None], 1.0, facts.high - facts.low + 1)
+    """(M,) the number of counts in a set's narrowest range; 1 if it has a law."""
+    widths = np.where(facts.laws.kind[:, None] > 0, 1.0, facts.high - facts.low + 1)
     return np.asarray(widths.min(axis=1))
 
 
@@ -134,7 +147,7 @@ def _find_complements(facts: Facts, wide: Mask) -> Mask:
     """(M,) whether a range is of the complement, in a set with exact counts, of the set before."""
     draws = np.random.default_rng(20260103).integers(2**63, size=facts.people)
     sums = facts.count(draws)  # of wholes and of their two parts: equal by chance once in 2^63
-    exact = np.flatnonzero((facts.low == facts.high).all(axis=1) & ~facts.noisy)
+    exact = np.flatnonzero((facts.low == facts.high).all(axis=1) & (facts.laws.kind == 0))
     order = exact[np.argsort(sums[exact])]
     both = sums[:-1] + sums[1:]
     place = np.searchsorted(sums[order], both)
@@ -188,7 +201,7 @@ def _add_up(facts: Facts, parts: list[_Part], loose: Mask, most: float, deadline
 
     After the deadline, `most`.
     """
-    noisy, k = facts.noisy, facts.groups
+    noisy, k = _find_random(facts), facts.groups
     firm = ~noisy & ~loose
     has = {"exact": not noisy.all(), "noise": noisy.any(), "rounded": loose.any()}
     parts = [part for part in parts if any(has[name] and getattr(part, name) for name in has)]
@@ -217,7 +230,7 @@ def _add_up(facts: Facts, parts: list[_Part], loose: Mask, most: float, deadline
 
 def _limit_noise(facts: Facts, parts: list[_Part], measured: Floats) -> Floats:
     """(M,) what noisy counts tell; `measured` is what Gaussian laws would."""
-    k, laplace = facts.groups, facts.sigma == 0
+    k, laplace = facts.groups, facts.laws.kind == LAPLACE
     variance = _compute_noise_variance(facts)
     excess = 0.5 * np.log(2 * math.pi * math.e * variance) - _compute_noise_nats(facts)
     total = sum(part.times * part.noise * facts.count(part.variances) for part in parts)
@@ -229,7 +242,8 @@ def _limit_noise(facts: Facts, parts: list[_Part], measured: Floats) -> Floats:
 
 def _compute_noise_variance(facts: Facts) -> Floats:
     """(M,) of noise; and 1/12, by which a whole number has a density."""
-    variance = np.where(facts.sigma > 0, facts.sigma**2, 2 * facts.scale**2)
+    rounded, base = facts.laws.kind == ROUNDING, facts.laws.width
+    variance = facts.sigma**2 + 2 * facts.scale**2 + np.where(rounded, base**2 - 1, 0) / 12
     return np.asarray(variance + 1 / 12)
 
 
@@ -245,7 +259,9 @@ def _compute_noise_nats(facts: Facts) -> Floats:
     gaussian = np.minimum(0.5 * np.log(2 * math.pi * math.e) + np.log(sigma), whole)
     whole = np.log((1 + fall) / (1 - fall)) + 2 * fall / (1 - fall**2) / scale
     laplace = np.minimum(1 + np.log(2 * np.maximum(facts.scale, 1e-300)), whole)
-    return np.asarray(np.where(facts.sigma > 0, gaussian, laplace))
+    noise = np.where(facts.sigma > 0, gaussian, laplace)
+    rounded = facts.laws.kind == ROUNDING
+    return np.where(rounded, np.log(np.maximum(facts.laws.width, 1)), noise)
 
 
 def _limit_roundings(facts: Facts, spread: Floats) -> Floats:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,13 +19,22 @@ from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_pairs, check_whole_number, to_array, to_floats
 from fpbench.base.errors import InputError
 from fpbench.claims.conditions import Constraint
+from fpbench.claims.count_laws import (
+    EXACT,
+    EXPONENTIAL,
+    GAUSSIAN,
+    LAPLACE,
+    ROUNDING,
+    CountLaws,
+    Floats,
+    Mask,
+    measure_spread,
+    weigh_number,
+)
 from fpbench.claims.set_tables import Integers, SetTable, list_members, pack_sets
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-Floats: TypeAlias = NDArray[np.float64]
-Mask: TypeAlias = NDArray[np.bool_]
 
 
 class ContradictionError(InputError):
@@ -49,6 +58,8 @@ class ContradictionError(InputError):
         )
 
 
+_SURE = 30.0
+"""Log-likelihood ratio of two counts at which the less likely one is left out."""
 _NAMED = 6
 """Most sets that a message names."""
 
@@ -66,10 +77,8 @@ class Facts(Constraint):
     low, high
         (M, K) least and greatest number of people of each group; equal where it is exact. In a
         noisy set both are the measurement, or -inf and inf where there is none.
-    sigma
-        (M,) standard deviation of Gaussian noise; 0 of sets without.
-    scale
-        (M,) scale of Laplace noise; 0 of sets without.
+    laws
+        How likely what is published is, given the true numbers.
     derived
         (M,) whether a fact follows from others by subtraction: worth something to `propagate`
         only.
@@ -85,8 +94,7 @@ class Facts(Constraint):
     people: int
     low: Floats
     high: Floats
-    sigma: Floats
-    scale: Floats
+    laws: CountLaws
     derived: Mask
     describe: Callable[[int], str]
     origin: NDArray[np.intp]
@@ -102,6 +110,7 @@ class Facts(Constraint):
         *,
         sigma: ArrayLike = 0.0,
         scale: ArrayLike = 0.0,
+        laws: CountLaws | None = None,
         derived: ArrayLike = False,
         names: Sequence[str] | Callable[[int], str] | None = None,
     ) -> Facts:
@@ -119,6 +128,9 @@ class Facts(Constraint):
             (M,) or a number: standard deviation of Gaussian noise, scale of Laplace noise. A set
             with either is noisy: `low` and `high` are the measurement, -inf and inf where there
             is none, and no proof rests on it.
+        laws
+            Laws of all sets, instead of `sigma` and `scale`. Of numbers rounded at random, `low`
+            and `high` are the ends of the range that they leave.
         derived
             (M,) whether a fact follows from others by subtraction.
         names
@@ -142,7 +154,7 @@ class Facts(Constraint):
             matrix = csr_array(np.asarray(matrix, np.int8))
         n, m = matrix.shape
         ends = _check_ends(low, high, m)
-        return cls._of(pack_sets(csr_array(matrix)), n, *ends, sigma, scale, derived, names)
+        return cls._of(pack_sets(csr_array(matrix)), n, *ends, sigma, scale, laws, derived, names)
 
     @classmethod
     @check_arguments
@@ -154,6 +166,7 @@ class Facts(Constraint):
         *,
         sigma: ArrayLike = 0.0,
         scale: ArrayLike = 0.0,
+        laws: CountLaws | None = None,
         derived: ArrayLike = False,
         names: Sequence[str] | Callable[[int], str] | None = None,
     ) -> Facts:
@@ -166,7 +179,7 @@ class Facts(Constraint):
         tables
             For each table (n,) codes, the set of each person from 0 or -1 for none, and its number
             of sets; the M sets of all are numbered in this order.
-        low, high, sigma, scale, derived, names
+        low, high, sigma, scale, laws, derived, names
             As in `from_counts`.
 
         Raises
@@ -192,7 +205,7 @@ class Facts(Constraint):
             stored.append(SetTable.of(member, np.arange(first, first + size)))
             first += size
         ends = _check_ends(low, high, first)
-        return cls._of(tuple(stored), n, *ends, sigma, scale, derived, names)
+        return cls._of(tuple(stored), n, *ends, sigma, scale, laws, derived, names)
 
     @classmethod
     def _of(
@@ -203,6 +216,7 @@ class Facts(Constraint):
         high: Floats,
         sigma: ArrayLike,
         scale: ArrayLike,
+        laws: CountLaws | None,
         derived: ArrayLike,
         names: Sequence[str] | Callable[[int], str] | None,
     ) -> Facts:
@@ -213,11 +227,17 @@ class Facts(Constraint):
         )
         if not all(((x >= 0) & np.isfinite(x)).all() for x in (gaussian, laplace)):
             raise InputError("sigma and scale of noise must be at least 0 and finite")
+        if laws is None:
+            if ((gaussian > 0) & (laplace > 0)).any():
+                raise InputError("a set has noise of one law: sigma or scale must be 0")
+            kind = np.where(gaussian > 0, GAUSSIAN, np.where(laplace > 0, LAPLACE, EXACT))
+            laws = CountLaws.of(kind, gaussian + laplace, low.shape[1])
+        laws.check(*low.shape)
         if names is None:
             names = "set {}".format
         describe = names if callable(names) else names.__getitem__
         follows = to_array("derived", _repeat("derived", derived, m), "b")
-        facts = cls(tables, people, low, high, gaussian, laplace, follows, describe, np.arange(m))
+        facts = cls(tables, people, low, high, laws, follows, describe, np.arange(m))
         return facts._merge()
 
     @classmethod
@@ -242,9 +262,9 @@ class Facts(Constraint):
         for part in parts:
             part.check(parts[0].people, parts[0].groups)
         first = np.cumsum([0, *map(len, parts)])
-        low, high, sigma, scale, derived = (
+        low, high, derived = (
             np.concatenate([getattr(part, name) for part in parts])
-            for name in ("low", "high", "sigma", "scale", "derived")
+            for name in ("low", "high", "derived")
         )
         tables = tuple(
             replace(table, numbers=table.numbers + shift)
@@ -252,7 +272,7 @@ class Facts(Constraint):
             for table in part.tables
         )
         return cls(
-            tables, parts[0].people, low, high, sigma, scale, derived,
+            tables, parts[0].people, low, high, CountLaws.join([p.laws for p in parts]), derived,
             partial(_name_set, tuple(parts), first), np.arange(first[-1]),
         )._merge()  # fmt: skip
 
@@ -316,10 +336,82 @@ class Facts(Constraint):
         """Number of groups, K."""
         return int(self.low.shape[1])
 
-    @property
+    @cached_property
     def noisy(self) -> Mask:
         """(M,) whether a set was measured with noise."""
-        return (self.sigma > 0) | (self.scale > 0)
+        return np.asarray((self.laws.kind != EXACT) & (self.laws.kind != ROUNDING))
+
+    @property
+    def sigma(self) -> Floats:
+        """(M,) standard deviation of Gaussian noise; 0 of sets without."""
+        return np.where(self.laws.kind == GAUSSIAN, self.laws.width, 0.0)
+
+    @property
+    def scale(self) -> Floats:
+        """(M,) scale of Laplace noise; 0 of sets without."""
+        return np.where(self.laws.kind == LAPLACE, self.laws.width, 0.0)
+
+    @check_arguments
+    def weigh(self, number: int, counts: NDArray[np.integer]) -> Floats:
+        """Log-likelihoods (T,) of what is published of a set, up to a constant.
+
+        `counts`: (T, K) possible numbers of its people of each group.
+        """
+        low, high, size = self.low[number], self.high[number], int(self.sizes[number])
+        kind, width = int(self.laws.kind[number]), float(self.laws.width[number])
+        logs = np.zeros(len(counts))
+        published = self.laws.rounded[number] if kind == ROUNDING else low
+        if not self.noisy[number]:
+            logs[~((counts >= low) & (counts <= high)).all(axis=1)] = -np.inf
+        if kind != EXACT:
+            for k in np.flatnonzero(np.isfinite(published)):
+                logs += weigh_number(kind, width, float(published[k]), counts[:, k], size)
+        return logs
+
+    def settle_noise(self) -> Facts:
+        """The same with exact counts where noise is so small that it left them, almost surely.
+
+        The next whole number is then e^30 times less likely. No proof may rest on them.
+        """
+        kind, width, _ = self.laws
+        with np.errstate(invalid="ignore", divide="ignore"):  # without a measurement
+            counts = np.rint(self.low)
+            near = 1 - 2 * np.abs(self.low - counts).max(axis=1)
+            lead = near / np.where(kind == GAUSSIAN, 2 * width**2, width)
+        sure = self.noisy & (lead > _SURE) & (counts >= 0).all(axis=1)
+        sure &= counts.sum(axis=1) == self.sizes
+        low, high = (np.where(sure[:, None], counts, end) for end in (self.low, self.high))
+        laws = self.laws._replace(kind=np.where(sure, EXACT, kind).astype(np.int8))
+        return replace(self, low=low, high=high, laws=laws) if sure.any() else self
+
+    def soften(self) -> Facts:
+        """The same with Gaussian or Laplace noise of the same spread in place of other laws.
+
+        A number rounded at random to multiples of m leaves true ones that are distributed about it
+        with the variance (m^2 - 1) / 6, if all were equally likely before.
+        """
+        kind, width, rounded = self.laws
+        low, high = self.low.copy(), self.high.copy()
+        rows = np.flatnonzero((kind == ROUNDING) & (low < high).any(axis=1))
+        rows = rows[np.isfinite(rounded[rows]).any(axis=1)]
+        middle = rounded[rows]
+        times = np.ones(len(rows))
+        if self.groups == 2:  # both groups' numbers measure one count
+            both = np.stack([middle[:, 1], self.sizes[rows] - middle[:, 0]])
+            times = np.isfinite(both).sum(axis=0)
+            middle = np.stack([np.full(len(rows), np.nan), np.nansum(both, axis=0) / times], axis=1)
+        middle = np.clip(middle, low[rows], high[rows])
+        low[rows] = np.where(np.isnan(middle), -np.inf, middle)
+        high[rows] = np.where(np.isnan(middle), np.inf, middle)
+        kind, width = kind.copy(), width.copy()
+        kind[rows], width[rows] = GAUSSIAN, np.sqrt((width[rows] ** 2 - 1) / 6 / times)
+        chosen = np.flatnonzero(kind >= EXPONENTIAL)
+        width[chosen] = [
+            measure_spread(*law)
+            for law in zip(kind[chosen], width[chosen], self.sizes[chosen], strict=True)
+        ]
+        kind[chosen] = LAPLACE
+        return replace(self, low=low, high=high, laws=CountLaws(kind, width, rounded))
 
     @cached_property
     def sets(self) -> csr_array:
@@ -395,7 +487,7 @@ class Facts(Constraint):
         picked = [table.renumber(new) for table in self.tables]
         return Facts(
             tuple(table for table in picked if table is not None), self.people,
-            self.low[numbers], self.high[numbers], self.sigma[numbers], self.scale[numbers],
+            self.low[numbers], self.high[numbers], self.laws.take(numbers),
             self.derived[numbers], self.describe, self.origin[numbers], self.repeats,
         )  # fmt: skip
 
@@ -420,6 +512,7 @@ class Facts(Constraint):
             people=len(rest),
             low=self.low - gone,
             high=self.high - gone,
+            laws=self.laws._replace(rounded=self.laws.rounded - gone),
         )
         return left._merge(), rest
 
@@ -434,8 +527,9 @@ class Facts(Constraint):
         # Sums of random numbers of its members tell a set from any other: of a million people, two
         # of 33 digits each.
         sums = self.count(self._draw_numbers())
-        # Two noisy measurements of a set are both kept; a derived fact may repeat another.
-        sums = np.column_stack([sums, np.where(noisy, np.arange(1, len(self) + 1), 0)])
+        # Two measurements of a set are both kept; a derived fact may repeat another.
+        law = self.laws.kind != EXACT
+        sums = np.column_stack([sums, np.where(law, np.arange(1, len(self) + 1), 0)])
         order = np.lexsort((self.derived, *sums.T))
         differs = (np.diff(sums[order], axis=0) != 0).any(axis=1)
         starts = np.flatnonzero(np.concatenate([[len(self) > 0], differs]))

@@ -108,6 +108,21 @@ class Mechanism(Component):
         law = (np.zeros_like(scale), scale) if laplace else (sigma, np.zeros_like(sigma))
         return law[0][where].reshape(upper.shape), law[1][where].reshape(upper.shape)
 
+    def find_exact_law(
+        self, sensitivity: Sensitivity, epsilon: float, upper: NDArray[np.int64]
+    ) -> tuple[str, NDArray[np.float64]]:
+        """Name of the noise's distribution in `fpbench.claims.LAWS`, and its widths; 0 is none.
+
+        By default, what `find_noise_law` says.
+
+        Parameters
+        ----------
+        sensitivity, epsilon, upper
+            As for `find_noise_law`.
+        """
+        sigma, scale = self.find_noise_law(sensitivity, epsilon, upper)
+        return ("gaussian", sigma) if sigma.any() else ("laplace", scale)
+
 
 _SIMULATED = 2000
 """Simulated releases of each bound, to which a noise distribution is fitted."""

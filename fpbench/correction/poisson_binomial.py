@@ -20,6 +20,10 @@ _Mask = NDArray[np.bool_]
 
 TRIM = 1e-40
 """A count this much less probable than the likeliest one is left out of a distribution."""
+_RELIABLE = 1e-20
+"""Counts that are likelier than this, next to the likeliest, have lost nothing by trimming."""
+_FAR = 50.0
+"""Counts whose log-probability is this far below the likeliest one's do not matter."""
 _STRAIGHT = 1e-3
 """Greatest error, at the midpoint, of linear interpolation between tilts."""
 _WIDE = 96
@@ -164,3 +168,48 @@ def _correlate(whole: _Floats, b: _Floats) -> _Floats:
     if width >= _WIDE:
         return np.stack([np.correlate(*pair) for pair in zip(whole.T, b.T, strict=True)], axis=1)
     return np.stack([(whole[shift : shift + width] * b).sum(axis=0) for shift in range(width)])
+
+
+class CountedPeople:
+    """Log-probabilities of how many of n people belong to group 0 of two, all to many digits.
+
+    Distributions under several tilts each give the counts near their centre.
+
+    Attributes
+    ----------
+    box
+        (n + 1,) log-probability of each count.
+    """
+
+    def __init__(self, log_odds: _Floats) -> None:
+        side = Side(log_odds, np.ones(len(log_odds), np.bool_))
+        self.box: _Floats = np.full(side.free + 1, -np.inf)
+        self._parts: list[tuple[Tilted, _Floats, _Counts]] = []
+        first = ahead = 0
+        while first <= side.free:
+            tilted = Tilted(side, min(first + ahead, side.free))
+            law = tilted.distribution
+            kept = (law >= _RELIABLE * law.max()) & (tilted.counts >= first)
+            counts = tilted.counts[kept]
+            if counts[0] > first:
+                ahead //= 2
+                continue
+            own = tilted.log_scale + tilted.log_untilt(counts)
+            self.box[counts] = own + np.log(law[kept])
+            self._parts.append((tilted, kept, own))
+            ahead, first = (len(counts) - ahead) * 3 // 4, int(counts[-1]) + 1
+
+    def walk_back(self, log_weights: _Floats) -> _Floats:
+        """(n, 2) P(group) of each person given an event, by its log-likelihoods by count."""
+        logs = self.box + log_weights
+        top, posterior = logs.max(), 0.0
+        for tilted, kept, own in self._parts:
+            counts = tilted.counts[kept]
+            if logs[counts].max() < top - _FAR:
+                continue
+            raised = own + log_weights[counts]
+            weights = np.zeros(len(kept))
+            weights[kept] = np.exp(raised - raised.max())
+            chance = np.exp(logs[counts] - top).sum()
+            posterior = posterior + chance * tilted.posterior(weights)[:, ::-1]
+        return np.asarray(posterior / np.exp(logs - top).sum())

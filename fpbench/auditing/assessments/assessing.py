@@ -235,7 +235,8 @@ def assess_series(
     )
     alone = attack(facts.take(numbers), reader, deadline - time.perf_counter())
     each = _assess_each(series, read, reader, allowed, deadline)
-    nats = limit_fact_nats(facts, seconds=deadline - time.perf_counter())
+    channel = Facts.join([facts, *read.hidden])
+    nats = limit_fact_nats(channel, seconds=deadline - time.perf_counter())
     cut = {
         "the attack": not findings.finished,
         "the list of riskiest cells": not listed_all or not alone.finished,

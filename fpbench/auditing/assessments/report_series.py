@@ -31,6 +31,8 @@ class ReadReports(NamedTuple):
     """(M,) number of the report that each fact is from, and a row of it; -1 of differences."""
     alone: tuple[Facts, ...]
     """What each report tells of the n people."""
+    hidden: tuple[Facts, ...]
+    """Sets, with counts NaN, that groups decided whether, or how exactly, to publish."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,15 +138,15 @@ class ReportSeries:
         ContradictionError if published cells contradict each other.
         """
         if len(self.reports) == 1:
-            facts, row = find_facts_and_rows(self.last, X, self.predictions[:, 0], labels)
-            return ReadReports(facts, np.zeros(len(row), np.intp), row, (facts,))
+            facts, row, unsure = find_facts_and_rows(self.last, X, self.predictions[:, 0], labels)
+            return ReadReports(facts, np.zeros(len(row), np.intp), row, (facts,), (unsure,))
         n = len(X)
-        parts, row_of, members = [], [], []
+        parts, row_of, members, hidden = [], [], [], []
         for name, report, own in zip(self.names, self.reports, self.predictions.T, strict=True):
             inside = np.flatnonzero(own >= 0)
             told = None if labels is None else np.asarray(labels)[inside]
             try:
-                facts, row = find_facts_and_rows(report, X.iloc[inside], own[inside], told)
+                facts, row, unsure = find_facts_and_rows(report, X.iloc[inside], own[inside], told)
             except ContradictionError as error:
                 raise ContradictionError(f"{name}: {cell}" for cell in error.names) from None
             except InputError as error:
@@ -152,13 +154,14 @@ class ReportSeries:
             parts.append(facts)
             row_of.append(row)
             members.append(inside)
+            hidden.append(unsure.over(inside, n))
         joined = join_reports(parts, members, n, self.names)
         # Sets of differences follow those of the reports.
         own = np.repeat(np.arange(len(parts)), [len(row) for row in row_of])
         source = np.append(own, -1)[np.minimum(joined.origin, len(own))]
         row = np.append(np.concatenate(row_of), -1)[np.minimum(joined.origin, len(own))]
         alone = tuple(part.over(where, n) for part, where in zip(parts, members, strict=True))
-        return ReadReports(joined, source, row, alone)
+        return ReadReports(joined, source, row, alone, tuple(hidden))
 
 
 def _name_reports(reports: Any) -> dict[str, Any]:

@@ -100,20 +100,20 @@ def find_riskiest(
     beliefs = np.maximum(beliefs, _LEAST)
     beliefs /= beliefs.sum(axis=1, keepdims=True)
     possible, guesses = np.ones(beliefs.shape, np.bool_), beliefs.argmax(axis=1)
-    left = np.flatnonzero(~facts.derived)
+    left, soft = np.flatnonzero(~facts.derived), facts.soften()
     cells: list[RiskyCell] = []
     chosen: list[int] = []
     while len(chosen) < most and len(left):
         if time.perf_counter() > deadline:
             return tuple(cells), np.array(chosen, np.intp), False
-        bound = _bound_gains(facts.take(left), beliefs, possible)
+        bound = _bound_gains(facts, soft, beliefs, possible)[left]
         best: _Step | None = None
         for place in np.argsort(-bound, kind="stable"):
             if bound[place] <= max(best.gain if best else 0.0, _WORTH):
                 break
             if time.perf_counter() > deadline:  # a better one may be among those not tried
                 return tuple(cells), np.array(chosen, np.intp), False
-            step = _Step.of(facts, int(left[place]), beliefs, possible, guesses)
+            step = _Step.of(facts, soft, int(left[place]), beliefs, possible, guesses)
             if step.rank > (best.rank if best else (0.0, 0)):
                 best = step
         if best is None:
@@ -133,11 +133,11 @@ def find_riskiest(
     return tuple(cells), np.array(chosen, np.intp), True
 
 
-def _bound_gains(facts: Facts, beliefs: Floats, possible: Mask) -> Floats:
-    """(M,) upper bound of what each cell can add."""
+def _bound_gains(facts: Facts, soft: Facts, beliefs: Floats, possible: Mask) -> Floats:
+    """(M,) upper bound of what each cell can add; `soft` as of `Facts.soften`."""
     expected = facts.count(beliefs)
     # What was measured may be less than 0, or missing.
-    goal = np.where(np.isfinite(facts.low), np.clip(expected, facts.low, facts.high), expected)
+    goal = np.where(np.isfinite(soft.low), np.clip(expected, soft.low, soft.high), expected)
     slack = 2.0 if facts.groups == 2 else 4.0
     bound = slack * np.abs(goal - expected).sum(axis=1) / 2
     sure = possible & (possible.sum(axis=1) == 1)[:, None]
@@ -165,9 +165,13 @@ class _Step:
 
     @classmethod
     def of(
-        cls, facts: Facts, number: int, beliefs: Floats, possible: Mask, guesses: NDArray[np.intp]
-    ) -> _Step:
-        """The step that adds a cell to those before it; `guesses` (n,) are those before all."""
+        cls, facts: Facts, soft: Facts, number: int, beliefs: Floats, possible: Mask,
+        guesses: NDArray[np.intp],
+    ) -> _Step:  # fmt: skip
+        """The step that adds a cell to those before it.
+
+        `soft`: as of `Facts.soften`. `guesses`: (n,) those before all cells.
+        """
         members = facts.sets[[number]].indices
         before, allowed = beliefs[members], possible[members].copy()
         open_ = allowed.sum(axis=1) > 1
@@ -178,7 +182,7 @@ class _Step:
             for group in np.flatnonzero(short):
                 own = open_ & allowed[:, group]
                 allowed[own] = np.arange(facts.groups) == group
-        after = _condition(facts, number, np.where(allowed, before, 0.0))
+        after = _condition(soft, number, np.where(allowed, before, 0.0))
         settled = open_ & (allowed.sum(axis=1) == 1)
         guess = guesses[members, None]
         gain = sum(

@@ -36,7 +36,7 @@ from fpbench.claims.set_counts import Floats, Mask
 
 @use_one_thread()
 def find_complements(blocks: ExactBlocks, primary: Mask, least: int, people: Codes) -> Mask:
-    """(B,) further blocks to suppress, so that no number of suppressed ones is recovered.
+    """(B,) further blocks to suppress, so that no number of suppressed ones is a sum or difference.
 
     Parameters
     ----------

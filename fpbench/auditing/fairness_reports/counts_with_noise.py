@@ -16,7 +16,7 @@ from fpbench.auditing.fairness_reports.exact_blocks import ExactBlocks
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import REPORT_METRICS, Codes, number_slices
 from fpbench.auditing.fairness_reports.stated_guarantee import StatedGuarantee
-from fpbench.claims.set_counts import Floats
+from fpbench.claims.count_laws import LAWS, Floats
 from fpbench.components.by_name import resolve_component
 from fpbench.components.guarantee import Sensitivity, check_epsilon
 from fpbench.components.mechanism import Mechanism
@@ -64,8 +64,8 @@ class Counts:
             numbers[first].sum(axis=1), place,
         )  # fmt: skip
 
-    def publish(self, blocks: ExactBlocks, sigma: Floats, scale: Floats) -> ReportRows:
-        """The rows of the blocks with these numbers, and (A,) distributions of their noise."""
+    def publish(self, blocks: ExactBlocks, law: int = 0, width: Floats | None = None) -> ReportRows:
+        """The rows of the blocks with these numbers, the law of their noise and its (A,) widths."""
         k = len(blocks.groups)
         people = np.concatenate([self.people, np.zeros((1, k))])  # the last, where there is none
         rejected, selected = people[self.place[:, 0]], people[self.place[:, 1]]
@@ -74,9 +74,10 @@ class Counts:
         base = np.where(rates, np.maximum(selected, 0) + np.maximum(rejected, 0), blocks.base)
         counted = np.where(rates, np.maximum(counted, 0), counted)
         rows = replace(blocks, counted=counted, base=base.astype(np.int64)).to_rows()
-        own = self.place.max(axis=1)
-        sigmas, scales = (np.repeat(np.append(law, 0.0)[own], k) for law in (sigma, scale))
-        return replace(rows, sigma=sigmas, scale=scales)
+        if width is None:
+            return rows
+        widths = np.repeat(np.append(width, 0.0)[self.place.max(axis=1)], k)
+        return replace(rows, law=np.where(widths > 0, law, 0), width=widths)
 
 
 def round_at_random(rows: ReportRows, base: int, rng: np.random.Generator) -> ReportRows:
@@ -85,9 +86,8 @@ def round_at_random(rows: ReportRows, base: int, rng: np.random.Generator) -> Re
     counts = Counts.of(blocks)
     below = counts.people // base
     up = rng.random(below.shape) < counts.people / base - below
-    none = np.zeros(len(below))
     rounded = replace(counts, people=(below + up) * base)
-    return replace(rounded.publish(blocks, none, none), round_to=base)
+    return replace(rounded.publish(blocks), round_to=base)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +103,9 @@ class NoisyCounts:
     """The true numbers behind it."""
     answers: Floats
     """(A, K) noisy ones."""
-    sigma: Floats
-    scale: Floats
-    """(A,) distribution of the noise."""
+    law: int
+    width: Floats
+    """Place in `LAWS` of the noise, and (A,) its widths."""
     guarantee: StatedGuarantee
 
     @classmethod
@@ -132,20 +132,18 @@ class NoisyCounts:
         reach = Sensitivity(changes, changes**0.5)
         total = np.broadcast_to(counts.total[:, None], counts.people.shape)
         answers = mechanism.release(counts.people.astype(np.int64), reach, epsilon, rng, total)
-        sigma, scale = mechanism.find_noise_law(reach, epsilon, counts.total)
+        law, width = mechanism.find_exact_law(reach, epsilon, counts.total)
         stated = StatedGuarantee(
             guarantee=mechanism.guarantee(epsilon, "attribute"),
             mechanism={"use": mechanism.name, **mechanism.model_dump(mode="json")},
             epsilon=float(epsilon), changes=changes,
             fitted=type(mechanism).find_noise_law is Mechanism.find_noise_law,
         )  # fmt: skip
-        return cls(blocks, counts, np.rint(answers), sigma, scale, stated)
+        return cls(blocks, counts, np.rint(answers), LAWS.index(law), width, stated)
 
     def to_rows(self) -> ReportRows:
         """The rows of the noisy numbers."""
-        rows = replace(self.counts, people=self.answers).publish(
-            self.blocks, self.sigma, self.scale
-        )
+        rows = replace(self.counts, people=self.answers).publish(self.blocks, self.law, self.width)
         stated = self.guarantee
         record = {
             "noise": stated.mechanism,

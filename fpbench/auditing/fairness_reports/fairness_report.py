@@ -44,6 +44,7 @@ from fpbench.base.arguments import check_same_rows, show_value, to_path
 from fpbench.base.errors import InputError, check_choice
 from fpbench.base.files import read_file, write_output
 from fpbench.base.text import escape_unprintable, show_lines
+from fpbench.claims.count_laws import LAWS
 from fpbench.claims.set_counts import Facts, Mask
 from fpbench.components.mechanism import Mechanism
 from fpbench.models.rules import RuleBased, Rules
@@ -246,9 +247,9 @@ class FairnessReport(ReportRows):
             The same for each group; else the value is suppressed, which reveals that a group is
             smaller.
         complementary
-            Whether further cells are suppressed, so that no suppressed one is a sum or difference
-            of published ones to a reader who knows the people. The reason of a suppression is then
-            hidden.
+            Whether further cells are suppressed, so that no suppressed number follows by adding and
+            subtracting published ones, for a reader who knows the people; bounds (0, sizes) may
+            still fix some. The reason of a suppression is then hidden.
         sizes
             Whether to publish n, the number of people that a value is taken over.
         decimals
@@ -330,7 +331,8 @@ class FairnessReport(ReportRows):
             frame["round_to"] = self.round_to
         if self.noisy.any():
             frame["noise"] = [
-                _write_noise(*law) for law in zip(self.sigma, self.scale, strict=True)
+                f"{LAWS[law]} {width!r}" if law else ""
+                for law, width in zip(self.law.tolist(), self.width.tolist(), strict=True)
             ]
         if self.guarantee is not None and len(self):
             stated = self.guarantee.model_copy(update={"rows": self.hash_values()})
@@ -618,13 +620,6 @@ def _find_tables(
             check_choice("column of tables", name, names)
         crossings[tuple(sorted(kept.index(name) for name in columns if name in kept))] = None
     return list(crossings)
-
-
-def _write_noise(sigma: float, scale: float) -> str:
-    """A law of noise as the long form has it; blank if there is none."""
-    if not sigma and not scale:
-        return ""
-    return f"gaussian {float(sigma)!r}" if sigma else f"laplace {float(scale)!r}"
 
 
 def _blank(numbers: Codes, where: Mask) -> NDArray[Any]:

@@ -15,13 +15,14 @@ from fpbench.auditing.fairness_reports.slices import (
     FIXED_COLUMNS,
     MISSING,
     REPORT_METRICS,
+    Codes,
     SliceColumn,
     name_values,
 )
 from fpbench.auditing.fairness_reports.stated_guarantee import StatedGuarantee
 from fpbench.base.arguments import check_columns_distinct, show_value
 from fpbench.base.errors import InputError, find_near_name, suggest_name
-from fpbench.claims.set_counts import Floats
+from fpbench.claims.count_laws import LAWS, Floats
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -41,6 +42,8 @@ _HINTS = {
 }
 LEAVE_INDEX = "leave it out (pandas writes such an index unless to_csv(index=False) is asked for)"
 """Remedy for a table with a column that numbers its rows."""
+_NOISE = tuple(name for name in LAWS if name not in ("exact", "rounding"))
+"""Laws of noise that a row may name."""
 _GREATEST = 2.0**53
 """Of numbers of people, which floats hold exactly."""
 
@@ -93,14 +96,14 @@ def read_frame(
     value = np.where(from_one, 1 - value, value)
     within = np.nan_to_num(_read_numbers(frame, "within", least=0))
     below = np.nan_to_num(_read_numbers(frame, "below", least=1, whole=True))
-    sigma, scale = _read_noise(frame)
+    law, noise = _read_noise(frame)
     cells = np.stack(codes, axis=1) if codes else np.zeros((len(value), 0), np.int64)
     if decimals is not None:
         rates = np.array([REPORT_METRICS[name].is_rate for name in metric])
         within = np.maximum(within, np.where(rates, 0.5 * 10.0**-decimals, 0.0))
     report = ReportRows(
         tuple(columns), names, cells, metric, np.array([where[name] for name in group]), value,
-        np.where(np.isnan(n), -1, n).astype(np.int64), within, sigma, scale,
+        np.where(np.isnan(n), -1, n).astype(np.int64), within, law, noise,
         below.astype(np.int64), _read_round_to(frame),
     )  # fmt: skip
     _check_values(report)
@@ -270,25 +273,25 @@ def _read_round_to(frame: DataFrame) -> int:
     return int(distinct[0]) if len(distinct) else 0
 
 
-def _read_noise(frame: DataFrame) -> tuple[Floats, Floats]:
-    """Standard deviations of Gaussian, and scales of Laplace noise."""
-    laws = np.zeros((2, len(frame)))
+def _read_noise(frame: DataFrame) -> tuple[Codes, Floats]:
+    """Laws of noise, places in `LAWS`, and their widths; 0 where there is none."""
+    laws, widths = np.zeros(len(frame), np.int64), np.zeros(len(frame))
     if "noise" in frame:
         for row, text in enumerate(_read_texts(frame, "noise")):
             if not text:
                 continue
             law, _, width = text.partition(" ")
             try:
-                scale = float(width)
+                widths[row] = float(width)
             except ValueError:
-                scale = 0.0
-            if law not in ("laplace", "gaussian") or not 1e-9 <= scale <= _GREATEST:
+                widths[row] = np.nan
+            if law not in _NOISE or not 1e-9 <= widths[row] <= _GREATEST:
                 raise InputError(
                     f"row {row}, column 'noise': {text!r} is not a law with its scale, as laplace "
                     "2.5 or gaussian 3"
                 )
-            laws[0 if law == "gaussian" else 1, row] = scale
-    return laws[0], laws[1]
+            laws[row] = LAWS.index(law)
+    return laws, widths
 
 
 def _read_guarantee(frame: DataFrame, report: ReportRows) -> StatedGuarantee | None:

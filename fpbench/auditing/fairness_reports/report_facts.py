@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from fpbench.auditing.fairness_reports.slices import (
 )
 from fpbench.auditing.fairness_reports.unknown_sizes import find_sizes
 from fpbench.base.errors import InputError, suggest_name
+from fpbench.claims.count_laws import ROUNDING, CountLaws
 from fpbench.claims.set_counts import ContradictionError, Facts, Floats, Mask
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ def find_facts(
 
 def find_facts_and_rows(
     report: ReportRows, X: DataFrame, predictions: ArrayLike, labels: ArrayLike | None
-) -> tuple[Facts, NDArray[np.intp]]:
-    """The facts, and (M,) the row of the report that each comes from."""
+) -> tuple[Facts, NDArray[np.intp], Facts]:
+    """The facts, (M,) the row of the report that each comes from, and `_Finder.find_hidden`."""
     check_people(X)
     n = len(X)
     predicted = check_bits(predictions, n, "predictions")
@@ -76,14 +77,18 @@ def find_facts_and_rows(
             hidden = (report.label[rows] == label) & (report.below[rows] > 0)
             if hidden.any():
                 small.append((where, rows[hidden], cells[hidden], inside))
+            unsized = report.is_rate[rows] & (report.n[rows] < 0) & ~report.noisy[rows]
+            unsure = (report.label[rows] == label) & (report.suppressed[rows] | unsized)
+            if unsure.any():
+                finder.hide(rows[unsure], cells[unsure], inside)
     finder.add_remainders()
     for where, own, cell, inside in small:
         finder.add_small_groups(where, own, cell, inside)
     if not finder.tables:  # everything is suppressed
         nothing = np.zeros((n, 0), np.bool_), np.zeros((0, len(report.groups)))
-        return Facts.from_counts(*nothing), np.zeros(0, np.intp)
+        return Facts.from_counts(*nothing), np.zeros(0, np.intp), finder.find_hidden()
     facts = finder.finish()
-    return facts, finder.rows[facts.origin]
+    return facts, finder.rows[facts.origin], finder.find_hidden()
 
 
 _LISTED = 20
@@ -132,9 +137,7 @@ class _Table:
     """(sets, K)."""
     rows: NDArray[np.intp]
     """(sets,) the row of the report; for a remainder, -1 minus the set that it remains from."""
-    sigma: Floats
-    scale: Floats
-    """(sets,) of noise; 0 of sets without."""
+    laws: CountLaws
 
     @cached_property
     def sizes(self) -> NDArray[np.intp]:
@@ -144,7 +147,7 @@ class _Table:
     @cached_property
     def exact(self) -> bool:
         """Whether it has no noise."""
-        return not self.sigma.any() and not self.scale.any()
+        return not (self.laws.kind > 0)[self.laws.kind != ROUNDING].any()
 
 
 class _Finder:
@@ -155,6 +158,7 @@ class _Finder:
         self.tables: list[_Table] = []
         self.published = self.known = 0
         """Sets that are published, and those with their remainders."""
+        self.hidden: list[tuple[Codes, int]] = []
 
     def add_rows(self, where: _Where, rows: NDArray[np.intp], cells: Codes, people: Codes) -> None:
         """Add what rows say about the cells of one crossing, in which people are."""
@@ -198,13 +202,20 @@ class _Finder:
         keys = np.concatenate([keys[rate] + 1, keys[rate], keys[number]])
         # Both numbers behind a rate were rounded at random, so that n is not exact.
         rest: tuple[Floats, Floats] = (n - high, n - low)
+        rounded = None
         if report.round_to:
             rest = np.ceil(n - middle - half - WHOLE), np.floor(n - middle + half + WHOLE)
+            # A rate that was rounded again tells which multiple it was if only one is near enough.
+            base, near = report.round_to, half - (report.round_to - 1) + WHOLE
+            multiple = base * np.rint(middle / base)
+            one = (np.abs(middle - multiple) <= near) & (near < base / 2)
+            rounded = np.where(one, multiple, np.nan)
+            rounded = np.concatenate([rounded[rate], (n - rounded)[rate], rounded[number]])
         low, high = (
             np.concatenate([end[rate], other[rate], end[number]])
             for end, other in zip((low, high), rest, strict=True)
         )
-        self._add(where, True, split, keys, stated[1], (low, high), stated[0])
+        self._add(where, True, split, keys, stated[1], (low, high), stated[0], rounded)
         if not noisy and not report.round_to and (loose := rate & (within > 0)).any():
             sizes = n[loose].astype(np.float64)
             self._add(where, False, people, cells[loose], group[loose], (sizes, sizes), rows[loose])
@@ -259,6 +270,21 @@ class _Finder:
         """(n,) the cell and prediction of each person."""
         return np.where(people >= 0, 2 * people + self.predicted, -1)
 
+    def hide(self, rows: NDArray[np.intp], cells: Codes, people: Codes) -> None:
+        """Note the sets of rows that groups decided whether, or how exactly, to publish."""
+        prediction = self.report.prediction[rows]
+        keys = [2 * cells[(prediction == p) | (prediction < 0)] + p for p in (0, 1)]
+        sets = np.unique(np.concatenate(keys))
+        self.hidden.append((locate(self._split(people), sets), len(sets)))
+
+    def find_hidden(self) -> Facts:
+        """The sets of `hide`, with counts NaN: what their rows tell is a function of the counts."""
+        tables = self.hidden or [(np.full(len(self.predicted), -1), 0)]
+        shape = sum(size for _, size in tables), len(self.report.groups)
+        facts = Facts.from_tables(tables, np.zeros(shape), np.full(shape, len(self.predicted)))
+        nothing = np.full(facts.low.shape, np.nan)
+        return replace(facts, low=nothing, high=nothing)
+
     def add_remainders(self) -> None:
         """Add remainders: cells minus the published cells that cut them further."""
         exact = [table for table in self.tables if table.exact]
@@ -309,12 +335,10 @@ class _Finder:
             if len(bounded):
                 place = np.full(len(keys), -1)
                 place[bounded] = np.arange(len(bounded))
-                none_ = np.zeros(len(bounded))
                 member = np.where(member >= 0, place[member], -1)
                 self._append(
-                    where, bool(prediction >= 0), member, low[bounded], high[bounded], its[bounded],
-                    none_, none_,
-                )  # fmt: skip
+                    where, bool(prediction >= 0), member, low[bounded], high[bounded], its[bounded]
+                )
 
     def _bound(
         self, where: _Where, member: NDArray[np.intp], many_sets: int
@@ -363,8 +387,7 @@ class _Finder:
             [(table.member, len(table.low)) for table in self.tables],
             np.concatenate([t.low for t in self.tables]),
             np.concatenate([t.high for t in self.tables]),
-            sigma=np.concatenate([t.sigma for t in self.tables]),
-            scale=np.concatenate([t.scale for t in self.tables]),
+            laws=CountLaws.join([t.laws for t in self.tables]),
             derived=(number >= self.published) & (number < self.known),
             names=self.describe,
         )
@@ -447,16 +470,14 @@ class _Finder:
 
     def _add(
         self, where: _Where, split: bool, people: Codes, keys: Codes, group: Codes,
-        ends: tuple[Floats, Floats], rows: NDArray[np.intp],
+        ends: tuple[Floats, Floats], rows: NDArray[np.intp], rounded: Floats | None = None,
     ) -> None:  # fmt: skip
         """Add the sets of people whose keys occur, with what is stated of their groups."""
         cells, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         member = locate(people, cells)
         shape = len(cells), len(self.report.groups)
         low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
-        sigma, scale = np.zeros((2, len(cells)))
-        np.maximum.at(sigma, inverse, self.report.sigma[rows])
-        np.maximum.at(scale, inverse, self.report.scale[rows])
+        laws = CountLaws.of(self.report.law[rows[first]], self.report.width[rows[first]], shape[1])
         if self.report.noisy[rows[0]]:  # of one measurement; a second of the same cell is left out
             low[inverse, group] = high[inverse, group] = ends[0]
         else:
@@ -468,13 +489,20 @@ class _Finder:
             for _ in range(2):
                 low = np.maximum(low, size - (high.sum(axis=1, keepdims=True) - high))
                 high = np.minimum(high, size - (low.sum(axis=1, keepdims=True) - low))
-        self._append(where, split, member, low, high, rows[first], sigma, scale)
+        if rounded is not None:
+            laws.rounded[inverse, group] = rounded
+            is_rounded = np.isfinite(laws.rounded).any(axis=1)
+            laws.kind[is_rounded], laws.width[is_rounded] = ROUNDING, self.report.round_to
+        self._append(where, split, member, low, high, rows[first], laws)
 
     def _append(
         self, where: _Where, split: bool, member: NDArray[np.intp], low: Floats, high: Floats,
-        rows: NDArray[np.intp], sigma: Floats, scale: Floats,
+        rows: NDArray[np.intp], laws: CountLaws | None = None,
     ) -> None:  # fmt: skip
-        self.tables.append(_Table(where, split, member, self._size, low, high, rows, sigma, scale))
+        if laws is None:
+            none = np.zeros(len(low))
+            laws = CountLaws.of(none.astype(np.int8), none, len(self.report.groups))
+        self.tables.append(_Table(where, split, member, self._size, low, high, rows, laws))
 
     def _add_rest(self, outer: _Table, inner: _Table) -> None:
         """Add the sets of one table minus those of another table that cuts them further."""
@@ -502,5 +530,4 @@ class _Finder:
         member = np.where(left, place[outer.member], -1)
         low, high = (outer.low - taken[0])[cells], (outer.high - taken[1])[cells]
         rows = -1 - (outer.first + cells)
-        none = np.zeros(len(cells))
-        self._append(inner.where, inner.split, member, low, high, rows, none, none)
+        self._append(inner.where, inner.split, member, low, high, rows)

@@ -20,14 +20,14 @@ from fpbench.auditing.fairness_reports.slices import (
 from fpbench.auditing.fairness_reports.stated_guarantee import StatedGuarantee
 from fpbench.base.arguments import check_whole_number, show_value, to_array
 from fpbench.base.errors import InputError
-from fpbench.claims.set_counts import Floats, Mask
+from fpbench.claims.count_laws import GAUSSIAN, LAPLACE, Floats, Mask
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 _MOST_EMPTY = 100
 """How many places there may be for each row, if they are many: one a group, metric and slice."""
-_PER_ROW = ("cells", "metric", "group", "value", "n", "within", "sigma", "scale", "below")
+_PER_ROW = ("cells", "metric", "group", "value", "n", "within", "law", "width", "below")
 
 
 _CODED = ("cells", "group", "within")
@@ -72,9 +72,8 @@ class ReportRows:
         of all groups among whom they are counted. -1 where it is not published.
     within
         (R,) how far the truth may be from a rounded value; 0 where it is exact.
-    sigma, scale
-        (R,) of the noise that was added to the counts: standard deviation of Gaussian noise, scale
-        of Laplace noise; 0 where there is none.
+    law, width
+        (R,) place in `LAWS` of the noise of the counts, and its width; 0 where there is none.
     below
         (R,) of a suppressed value: some group of the slice has fewer people than this, among whom
         the metric counts; 0 where nothing is said.
@@ -101,8 +100,8 @@ class ReportRows:
     value: Floats
     n: Codes
     within: Floats
-    sigma: Floats
-    scale: Floats
+    law: Codes
+    width: Floats
     below: Codes
     round_to: int = 0
     defences: Mapping[str, Any] = field(default_factory=dict)
@@ -137,7 +136,17 @@ class ReportRows:
     @cached_property
     def noisy(self) -> Mask:
         """(R,) whether a row has noise."""
-        return (self.sigma > 0) | (self.scale > 0)
+        return self.law > 0
+
+    @property
+    def sigma(self) -> Floats:
+        """(R,) standard deviation of Gaussian noise; 0 of rows without."""
+        return np.where(self.law == GAUSSIAN, self.width, 0.0)
+
+    @property
+    def scale(self) -> Floats:
+        """(R,) scale of Laplace noise; 0 of rows without."""
+        return np.where(self.law == LAPLACE, self.width, 0.0)
 
     @cached_property
     def suppressed(self) -> Mask:

@@ -77,7 +77,9 @@ class Report(CountDisclosure):
     )
     min_group: int = Field(0, ge=0, description="the same for each group; else it is suppressed")
     complementary: bool = Field(
-        False, description="whether to suppress more, so that no suppressed value can be recovered"
+        False,
+        description="whether to suppress more, so that no suppressed number follows by adding and "
+        "subtracting published ones; bounds (0, sizes) may still fix some",
     )
     sizes: bool = Field(True, description="whether numbers of people behind rates are published")
     decimals: int | None = Field(None, ge=0, le=15, description="decimals of published rates")

@@ -114,6 +114,14 @@ class Exponential(Mechanism):
             return np.sqrt(sensitivity.l1 * changes / epsilon), np.zeros(upper.shape)
         return super().find_noise_law(sensitivity, epsilon, upper)
 
+    def find_exact_law(
+        self, sensitivity: Sensitivity, epsilon: float, upper: NDArray[np.int64]
+    ) -> tuple[str, NDArray[np.float64]]:
+        """The distribution that numbers are chosen by, and one over its rates."""
+        change = LOSSES[self.utility][1](np.maximum(upper, 1).astype(np.float64))
+        width = 2 * sensitivity.l1 * change / float(check_epsilons(epsilon))
+        return f"exponential-{self.utility}", width
+
 
 def _choose_exactly(
     q: NDArray[np.int64], top: NDArray[np.int64], e: Floats, sensitivity: Sensitivity

@@ -51,7 +51,7 @@ def condition_tables(
     if any(_count_steps(beliefs[members == j]) > _MOST_STEPS for j in range(classes)):
         return None
     with np.errstate(divide="ignore"):
-        laws = [_Law(np.log(beliefs[members == j])) for j in range(classes)]
+        laws = [CountLaw(np.log(beliefs[members == j])) for j in range(classes)]
     sizes = [math.prod(len(laws[j].counts) for j in part.classes) for part in slices]
     if max(sizes, default=0) > most:
         return None
@@ -92,8 +92,16 @@ def _split(conditions: Sequence[Condition], classes: int) -> list[_Slice] | None
     ]
 
 
-class _Law:
-    """Log-probabilities of how many people of a class belong to each group."""
+class CountLaw:
+    """Log-probabilities of how many people of a class belong to each group.
+
+    Attributes
+    ----------
+    box
+        Of the numbers (n + 1, ...) of all groups but the last.
+    counts, log_probabilities
+        (T, K) numbers that are possible, and theirs (T,).
+    """
 
     def __init__(self, log_beliefs: _Floats) -> None:
         self._log_beliefs = log_beliefs
@@ -105,9 +113,9 @@ class _Law:
         self._before = [start]
         for person in log_beliefs:
             self._before.append(self._add(self._before[-1], person))
-        end = self._before[-1].ravel()
-        self._possible = np.flatnonzero(end > -np.inf)
-        self.log_probabilities: _Floats = end[self._possible]
+        self.box = self._before[-1]
+        self._possible = np.flatnonzero(self.box > -np.inf)
+        self.log_probabilities: _Floats = self.box.ravel()[self._possible]
         others = np.stack(np.unravel_index(self._possible, self._box), axis=1)
         rest = people - others.sum(axis=1, keepdims=True)
         self.counts = np.hstack([others, rest]).astype(np.int64)
@@ -124,7 +132,10 @@ class _Law:
         """(n, K) given an event whose log-likelihood by counts is `log_weights`."""
         after: _Floats = np.full(self._box, -np.inf).ravel()
         after[self._possible] = log_weights
-        after = after.reshape(self._box)
+        return self.walk_back(after.reshape(self._box))
+
+    def walk_back(self, after: _Floats) -> _Floats:
+        """The same, of log-likelihoods in the shape of the box."""
         logs = np.array(self._log_beliefs)
         for person in range(len(logs) - 1, -1, -1):
             before, own = self._before[person], self._log_beliefs[person]
@@ -161,7 +172,7 @@ class _Listed:
     """All tables of a slice that satisfy its conditions."""
 
     classes: tuple[int, ...]
-    laws: tuple[_Law, ...]
+    laws: tuple[CountLaw, ...]
     counts: tuple[NDArray[np.intp], ...]
     """Of each table, the number of the counts of each class in its law."""
     log_probabilities: _Floats
@@ -170,7 +181,7 @@ class _Listed:
     shares: bool
 
 
-def _list_tables(part: _Slice, every: Sequence[_Law]) -> _Listed:
+def _list_tables(part: _Slice, every: Sequence[CountLaw]) -> _Listed:
     classes = tuple(sorted(part.classes))
     laws = tuple(every[j] for j in classes)
     shape = tuple(len(law.counts) for law in laws)

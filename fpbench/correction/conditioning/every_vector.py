@@ -67,15 +67,6 @@ def condition_vectors(beliefs: _Floats, counted: CountedProblem) -> Conditioned 
 
 def _weigh_facts(facts: Facts, vectors: NDArray[Any]) -> _Floats:
     """(V,) log-likelihood of facts, up to a constant, if the groups are those of a vector."""
-    logs = np.zeros(len(vectors))
-    exact, gaussian, laplace = ~facts.noisy, facts.sigma > 0, facts.scale > 0
-    for group in range(facts.groups):
-        counts = np.asarray((vectors == group).astype(np.int32) @ facts.membership)
-        low, high = facts.low[:, group], facts.high[:, group]
-        inside = (counts[:, exact] >= low[exact]) & (counts[:, exact] <= high[exact])
-        logs[~inside.all(axis=1)] = -np.inf
-        with np.errstate(invalid="ignore"):  # without a measurement, ends are infinite
-            missed = np.where(np.isfinite(low), counts - low, 0.0)
-        logs -= (missed[:, gaussian] ** 2 / (2 * facts.sigma[gaussian] ** 2)).sum(axis=1)
-        logs -= (np.abs(missed[:, laplace]) / facts.scale[laplace]).sum(axis=1)
-    return logs
+    own = [(vectors == group).astype(np.int32) @ facts.membership for group in range(facts.groups)]
+    counts = np.stack(own, axis=2).astype(np.int64)
+    return np.sum([facts.weigh(m, counts[:, m]) for m in range(len(facts))], axis=0)

@@ -25,13 +25,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.errors import InputError
-from fpbench.claims.set_counts import Facts, Floats, Mask
+from fpbench.claims.count_laws import EXPONENTIAL
+from fpbench.claims.set_counts import ContradictionError, Facts, Floats, Mask
 from fpbench.components.beliefs import check_beliefs
-from fpbench.correction.facts.propagation import check_possible
+from fpbench.correction.facts.exact_components import condition_exactly
+from fpbench.correction.facts.propagation import check_possible, propagate
 from fpbench.correction.facts.table_sweeps import TableSweeps
 
 _SIGMA = 0.05
@@ -61,11 +63,14 @@ class ConditionedBeliefs:
         people who were not decided beforehand.
     iterations
         Number of steps.
+    exact
+        (n,) whether a person's beliefs are those of Bayes' rule, to many digits.
     """
 
     beliefs: Floats
     error_bound: float
     iterations: int
+    exact: Mask
 
 
 @check_arguments
@@ -108,21 +113,38 @@ def condition_beliefs(
     check_possible(facts, possible)
     allowed = np.ones(prior.shape, np.bool_) if possible is None else possible
     deadline = time.perf_counter() + seconds
-    rest = np.flatnonzero(allowed.sum(axis=1) > 1)
-    posterior = allowed.astype(np.float64)
-    if seconds <= 0 and len(rest):
-        posterior[rest] *= np.maximum(prior[rest], _LEAST)
-        posterior[rest] /= posterior[rest].sum(axis=1, keepdims=True)
-        return ConditionedBeliefs(posterior, math.inf, 0)
-    left, rest = facts.take(~facts.derived).remove_people(allowed)
-    if not len(rest):
-        return ConditionedBeliefs(posterior, 0.0, 0)
+    prior = np.maximum(prior, _LEAST)
+    exact = allowed.sum(axis=1) == 1
+    if seconds <= 0 and not exact.all():
+        posterior = np.where(allowed, prior, 0.0)
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        return ConditionedBeliefs(posterior, math.inf, 0, exact)
+    known, allowed, left, rest = _remove_decided(facts.take(~facts.derived), allowed)
+    # The law of a number that the exponential mechanism chose depends on all of its set.
+    whole = bool((known.laws.kind >= EXPONENTIAL).any())
+    told, own = (known, slice(None)) if whole else (left, rest)
+    posterior, exact = allowed.astype(np.float64), allowed.sum(axis=1) == 1
+    posterior[own], exact[own] = condition_exactly(told, prior[own], allowed[own], deadline)
+    if exact.all():
+        return ConditionedBeliefs(posterior, 0.0, 0, exact)
+    # No set has people of both kinds.
+    left = left.take(left.count(exact[rest]) == 0)
     with np.errstate(divide="ignore"):
-        logits = np.log(np.where(allowed[rest], np.maximum(prior[rest], _LEAST), 0.0))
-    dual = _Dual(left, logits)
+        logits = np.log(np.where(allowed[rest], prior[rest], 0.0))
+    dual = _Dual(left.soften(), logits)
     dual.minimise(error, iterations, deadline)
-    posterior[rest] = dual.best.beliefs
-    return ConditionedBeliefs(posterior, dual.bound, dual.iterations)
+    posterior[~exact] = dual.best.beliefs[~exact[rest]]
+    return ConditionedBeliefs(posterior, dual.bound, dual.iterations, exact)
+
+
+def _remove_decided(facts: Facts, allowed: Mask) -> tuple[Facts, Mask, Facts, NDArray[np.intp]]:
+    """Facts and possible groups, where noise changed nothing as exact ones; and as left then."""
+    known = facts.settle_noise()
+    if known is not facts:
+        with suppress(ContradictionError):  # noise did change a count
+            settled = propagate(known, allowed)
+            return known, settled, *known.remove_people(settled)
+    return facts, allowed, *facts.remove_people(allowed)
 
 
 class _Best(NamedTuple):

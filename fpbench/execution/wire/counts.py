@@ -7,19 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.claims.count_laws import CountLaws
 from fpbench.claims.set_counts import Facts
 from fpbench.execution.wire.message import Message, Unreadable
 from fpbench.execution.wire.values import read_texts, write_texts
-
-_NUMBERS = ("sigma", "scale")
 
 
 def write_facts(facts: Facts) -> list[NDArray[Any]]:
     """Facts as arrays: members of the sets, the end of each set, both bounds, noise, and names."""
     names = (" ".join(facts.name(number).split()) for number in range(len(facts)))
     return [
-        facts.sets.indices, facts.sets.indptr, facts.low, facts.high,
-        *(getattr(facts, name) for name in _NUMBERS), facts.derived,
+        facts.sets.indices, facts.sets.indptr, facts.low, facts.high, *facts.laws, facts.derived,
         *write_texts(names),
     ]  # fmt: skip
 
@@ -32,7 +30,10 @@ def read_facts(message: Message, people: int, groups: int) -> Facts:
     ends = message.array("the ends of sets", "iu", None)
     m = len(ends) - 1
     low, high = (message.array("counts", "f", m, groups) for _ in range(2))
-    noise = [message.array("noise of counts", "f", m) for _ in _NUMBERS]
+    laws = CountLaws(
+        message.array("laws of counts", "i", m), message.array("widths of laws", "f", m),
+        message.array("rounded counts", "f", m, groups),
+    )  # fmt: skip
     derived = message.array("which counts are derived", "b", m)
     names = read_texts(message, max(m, 0))
     whole = m >= 0 and ends[0] == 0 and ends[-1] == len(members) and (ends[1:] >= ends[:-1]).all()
@@ -47,6 +48,4 @@ def read_facts(message: Message, people: int, groups: int) -> Facts:
     if np.isnan(low).any() or np.isnan(high).any():
         raise Unreadable("the counts of its facts must be numbers")
     sets = csr_array((np.ones(len(members), np.int8), members, ends), shape=(m, people))
-    return Facts.from_counts(
-        sets.T.tocsr(), low, high, sigma=noise[0], scale=noise[1], derived=derived, names=names
-    )
+    return Facts.from_counts(sets.T.tocsr(), low, high, laws=laws, derived=derived, names=names)

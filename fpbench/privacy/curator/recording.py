@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError
+from fpbench.claims.count_laws import LAWS, CountLaws
 from fpbench.claims.set_counts import Facts
 from fpbench.components.auditor import HistogramSource
 from fpbench.components.guarantee import COUNT_SENSITIVITY, Neighbours
@@ -26,9 +27,8 @@ class _Answer:
     """(n,) -1 for none."""
     counts: NDArray[np.float64]
     """(C, K)."""
-    sigma: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    """(C,) distribution of the noise."""
+    laws: CountLaws
+    """Of the C cells' noise."""
     repetition: int
 
 
@@ -37,7 +37,7 @@ class RecordingCurator:
 
     The cells of a query and the distribution of the noise are public, so a reader of the answers
     has noisy counts of the groups in sets of people. A mechanism without noise
-    (`Mechanism.find_noise_law`) gives exact counts.
+    (`Mechanism.find_exact_law`) gives exact counts.
 
     Parameters
     ----------
@@ -107,9 +107,10 @@ class RecordingCurator:
         for own, counts in zip(
             parameters, answers.reshape(len(parameters), *answers.shape[-3:]), strict=True
         ):
-            sigma, scale = mechanism.find_noise_law(sensitivity, own, sizes)
+            law, width = mechanism.find_exact_law(sensitivity, own, sizes)
+            laws = CountLaws.of((width > 0) * LAWS.index(law), width, len(self.groups))
             self._answers += [
-                _Answer(codes, one, sigma, scale, number) for number, one in enumerate(counts)
+                _Answer(codes, one, laws, number) for number, one in enumerate(counts)
             ]
         return answers
 
@@ -134,8 +135,7 @@ class RecordingCurator:
         return Facts.from_tables(
             [(answer.cells, len(answer.counts)) for answer in answers],
             np.concatenate([answer.counts for answer in answers]),
-            sigma=np.concatenate([answer.sigma for answer in answers]),
-            scale=np.concatenate([answer.scale for answer in answers]),
+            laws=CountLaws.join([answer.laws for answer in answers]),
             names=[
                 f"answer {number}, cell {cell}"
                 for number, answer in enumerate(answers)

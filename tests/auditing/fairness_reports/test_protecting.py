@@ -350,7 +350,7 @@ def test_the_law_of_noise_is_that_of_the_mechanism(mechanism):
     relative = []
     for seed in range(20):
         noisy = report.protect(min_cell=60, noise=mechanism, epsilon=8.0, rng=seed)
-        facts = noisy.facts(*people)
+        facts = noisy.facts(*people).soften()
         assert facts.noisy.all()
         off = facts.low - count_true(facts, noisy, groups)
         relative.append(off / (facts.sigma + facts.scale)[:, None])

@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 from fpbench import InputError
 from fpbench.claims import Facts
 from fpbench.correction import condition_beliefs, propagate
-from fpbench.correction.facts import dual_ascent
+from fpbench.correction.facts import dual_ascent, exact_components
 from fpbench.correction.facts.table_sweeps import TableSweeps
+
+
+@pytest.fixture(autouse=True)
+def without_exact_components(monkeypatch):
+    monkeypatch.setattr(exact_components, "_MOST_STEPS", -1)
 
 
 def apply_bayes(beliefs, members, log_likelihood):

@@ -1,0 +1,106 @@
+"""Laws of published numbers of people: how likely each is, given the true number.
+
+A number is exact, or in a range; has noise; was rounded at random to a neighbouring multiple; or
+was chosen by the exponential mechanism among 0 to the size of its set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import InputError
+
+Floats: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = NDArray[np.bool_]
+
+LOSSES: Final[dict[str, Callable[[Floats], Floats]]] = {
+    "absolute": lambda d: d,
+    "squared": np.square,
+    "root": np.sqrt,
+    "indicator": lambda d: (d > 0).astype(np.float64),
+}
+"""Losses of the exponential mechanism, of distances (D,) from the true number."""
+LAWS: Final = (
+    "exact", "gaussian", "laplace", "rounding", *(f"exponential-{name}" for name in LOSSES)
+)  # fmt: skip
+"""Names of laws. The width of a law is: of `gaussian` noise, its standard deviation; of `laplace`
+noise, its scale b, probabilities falling as exp(-d / b); of `rounding`, the number to whose
+multiples the true one is rounded, up with the probability that keeps the mean; of `exponential-*`
+mechanisms w, probabilities being proportional to exp(-loss / w)."""
+EXACT, GAUSSIAN, LAPLACE, ROUNDING, EXPONENTIAL = range(5)
+"""Places in `LAWS`; those of the exponential mechanism are the last ones."""
+
+
+class CountLaws(NamedTuple):
+    """The laws of the published numbers of K groups in M sets."""
+
+    kind: NDArray[np.int8]
+    """(M,) place in `LAWS`; a range is `exact`."""
+    width: Floats
+    """(M,) 0 of exact ones."""
+    rounded: Floats
+    """(M, K) numbers rounded at random; NaN where there is none, or it is not published."""
+
+    @classmethod
+    def of(cls, kind: NDArray[np.integer], width: Floats, groups: int) -> CountLaws:
+        """Laws without rounded numbers."""
+        nothing = np.full((len(kind), groups), np.nan)
+        return cls(kind.astype(np.int8), np.where(kind > 0, width, 0.0), nothing)
+
+    def check(self, m: int, groups: int) -> None:
+        """Raise InputError if they are not of M sets and K groups, or no laws."""
+        width = np.where(self.kind == EXACT, 1.0, self.width)
+        if (
+            [part.shape for part in self] != [(m,), (m,), (m, groups)]
+            or not ((self.kind >= EXACT) & (self.kind < len(LAWS))).all()
+            or not ((width > 0) & np.isfinite(width)).all()
+        ):
+            raise InputError(
+                f"laws must be ({m},) places in LAWS, ({m},) widths above 0 and ({m}, {groups}) "
+                "rounded numbers"
+            )
+
+    @classmethod
+    def join(cls, parts: Sequence[CountLaws]) -> CountLaws:
+        """The laws of several parts' sets."""
+        return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+    def take(self, numbers: NDArray[np.intp]) -> CountLaws:
+        """The laws of some sets."""
+        return CountLaws(*(array[numbers] for array in self))
+
+
+def measure_spread(kind: int, width: float, size: int) -> float:
+    """Mean distance from the true number, of a number that the exponential mechanism chooses.
+
+    The true number is half of `size`, the greatest number that is chosen.
+    """
+    away = np.abs(np.arange(size + 1.0) - size // 2)
+    weights = np.exp(-_list_losses(kind)(away) / width)
+    return float(away @ weights / weights.sum())
+
+
+def weigh_number(
+    kind: int, width: float, published: float, counts: NDArray[np.integer], size: int
+) -> Floats:
+    """(T,) log-likelihoods of a published number, up to a constant, if the true one is `counts`."""
+    away = np.abs(published - counts)
+    if kind == ROUNDING:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(1 - away / width, 0)))
+    if kind == GAUSSIAN:
+        return np.asarray(-((away / width) ** 2) / 2)
+    if kind == LAPLACE:
+        return np.asarray(-away / width)
+    loss = _list_losses(kind)
+    # What all numbers of 0 to size weigh: those from a true number down to 0, and up to size.
+    total = np.cumsum(np.exp(-loss(np.arange(size + 1.0)) / width))
+    return np.asarray(-loss(away) / width - np.log(total[counts] + total[size - counts] - 1))
+
+
+def _list_losses(kind: int) -> Callable[[Floats], Floats]:
+    return list(LOSSES.values())[kind - EXPONENTIAL]
