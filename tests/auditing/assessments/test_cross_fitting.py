@@ -77,7 +77,7 @@ def test_what_everybody_knows_of_people_like_these_is_no_leak():
     X, predictions, truth = draw(n=1000, right=0.9)
     groups = np.array(GROUPS)[truth]
     report = FairnessReport.from_predictions(X, predictions, groups, by=["likely"], order=1)
-    learnt = assess(report, X, predictions, groups=groups)
+    learnt = assess(report, X, predictions, groups=groups, seconds=600)
     blind = assess(report, X, predictions, groups=groups, beliefs="shares")
     assert abs(learnt.leak) < 0.01
     assert learnt.passes
