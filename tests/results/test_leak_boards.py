@@ -437,7 +437,7 @@ LAWS = {
     [(10, 10, 20, 3), (20, 1, 10, 0),
      pytest.param(10, 40, 400, 30, marks=pytest.mark.slow),
      pytest.param(12, 12, 400, 30, marks=pytest.mark.slow),
-     pytest.param(20, 2, 200, 17, marks=pytest.mark.slow)],
+     pytest.param(20, 5, 200, 17, marks=pytest.mark.slow)],
 )  # fmt: skip
 def test_of_many_that_add_nothing_hardly_any_is_said_to(law, seeds, learners, runs, most):
     rng = np.random.default_rng([len(law), seeds, learners])
