@@ -170,7 +170,10 @@ def assess(
         households=take(households), allowed=allowed, search=search, placebo=placebo,
         seconds=deadline - time.perf_counter(), error=error, tell=tell, rng=rng,
     )  # fmt: skip
-    return result if inside.all() else result.over(inside, beliefs)
+    if inside.all():
+        return result
+    own = beliefs is not None and not isinstance(beliefs, str)
+    return result.over(inside, check_beliefs(beliefs) if own else None)
 
 
 def assess_series(

@@ -8,6 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fpbench.auditing.assessments.attack import Allowed
 from fpbench.auditing.assessments.layout import LayoutPage, LayoutPart, lay_out_html, lay_out_text
@@ -164,22 +165,25 @@ class Assessment:
         """Number of people whose group is proven, or as good as proven."""
         return int((self.proven | self.sure).sum())
 
-    def over(self, inside: Mask, beliefs: Any = None) -> Assessment:
+    def over(self, inside: Mask, beliefs: Floats | None = None) -> Assessment:
         """The same with rows for people who are in no report.
 
         `inside`: (n,) whether a person is in a report. `beliefs`: (n, K), if given before; else
         beliefs about people who are in none are the mean ones.
         """
         n = len(inside)
-        proven, unsure, sure = np.zeros((3, n), np.bool_)
-        proven[inside], unsure[inside] = self.proven, self.proven_unsure
-        sure[inside] = self.sure
-        prior = np.tile(self.prior.mean(axis=0), (n, 1))
-        prior = prior if beliefs is None else np.array(beliefs, np.float64)
-        posterior = prior.copy()
-        prior[inside], posterior[inside] = self.prior, self.posterior
+        nothing = np.zeros(n, np.bool_)
+        rest = np.tile(self.prior.mean(axis=0), (n, 1)) if beliefs is None else beliefs
+
+        def spread(rows: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
+            wide = others.copy()
+            wide[inside] = rows
+            return wide
+
         return replace(
-            self, proven=proven, proven_unsure=unsure, sure=sure, prior=prior, posterior=posterior,
+            self, proven=spread(self.proven, nothing), prior=spread(self.prior, rest),
+            proven_unsure=spread(self.proven_unsure, nothing), sure=spread(self.sure, nothing),
+            posterior=spread(self.posterior, rest),
             facts=self.facts.over(np.flatnonzero(inside), n),
         )  # fmt: skip
 

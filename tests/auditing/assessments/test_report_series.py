@@ -69,21 +69,21 @@ def test_it_reads_what_combined_facts_tell():
 @pytest.mark.parametrize("given", [False, True])
 def test_who_is_in_no_report_does_not_count(as_frames, given):
     """Of a series with people who left before, all rows may be given: these dilute no leak."""
-    may, june, X, _, both, groups = publish()
+    may, june, X, _, both, groups = publish(by=["a", "likely"])
     away = np.arange(400) % 4 == 3
     rows = np.cumsum(~away) - 1
     people, predictions = X.iloc[rows].reset_index(drop=True), np.where(
         away[:, None], np.nan, both[rows]
     )  # fmt: skip
     beliefs = np.random.default_rng(0).dirichlet((9, 9), 400) if given else None
-    options = {"groups": groups[rows], "beliefs": beliefs}
+    options = {"groups": groups[rows], "beliefs": beliefs, "seconds": 600}
     if as_frames:
         options["groups"] = pd.Series(groups[rows], index=range(9, 409))
         predictions = pd.DataFrame(predictions, index=range(9, 409))
         people.index = range(9, 409)
     result = assess([may, june], people, predictions, **options)
     own = {} if beliefs is None else {"beliefs": beliefs[~away]}
-    alone = assess([may, june], X, both, groups=groups, **own)
+    alone = assess([may, june], X, both, groups=groups, seconds=600, **own)
     assert (result.verdict, result.limit) == (alone.verdict, alone.limit)
     assert "of 300 people" in result.verdict
     assert result.to_json()["people"] == 300
