@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_pairs, check_whole_number, to_array, to_floats
 from fpbench.base.errors import InputError
+from fpbench.claims.clauses import NO_CLAUSES, Clauses
 from fpbench.claims.conditions import Constraint
 from fpbench.claims.count_laws import (
     EXACT,
@@ -88,6 +89,10 @@ class Facts(Constraint):
         (M,) original number of each set.
     repeats
         By number of a set whose range was narrowed by others of the same people: their numbers.
+    clauses
+        What is known of the counts beyond their ranges.
+    loose
+        Whether more is known than ranges and clauses say: groups that they allow may be impossible.
     """
 
     tables: tuple[SetTable, ...]
@@ -99,6 +104,8 @@ class Facts(Constraint):
     describe: Callable[[int], str]
     origin: NDArray[np.intp]
     repeats: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    clauses: Clauses = NO_CLAUSES
+    loose: bool = False
 
     @classmethod
     @check_arguments
@@ -169,6 +176,7 @@ class Facts(Constraint):
         laws: CountLaws | None = None,
         derived: ArrayLike = False,
         names: Sequence[str] | Callable[[int], str] | None = None,
+        clauses: Clauses = NO_CLAUSES,
     ) -> Facts:
         """Facts of counts in tables of disjoint sets, as in crossings of columns.
 
@@ -181,6 +189,8 @@ class Facts(Constraint):
             of sets; the M sets of all are numbered in this order.
         low, high, sigma, scale, laws, derived, names
             As in `from_counts`.
+        clauses
+            What is known of the counts beyond their ranges.
 
         Raises
         ------
@@ -205,7 +215,7 @@ class Facts(Constraint):
             stored.append(SetTable.of(member, np.arange(first, first + size)))
             first += size
         ends = _check_ends(low, high, first)
-        return cls._of(tuple(stored), n, *ends, sigma, scale, laws, derived, names)
+        return cls._of(tuple(stored), n, *ends, sigma, scale, laws, derived, names, clauses)
 
     @classmethod
     def _of(
@@ -219,6 +229,7 @@ class Facts(Constraint):
         laws: CountLaws | None,
         derived: ArrayLike,
         names: Sequence[str] | Callable[[int], str] | None,
+        clauses: Clauses = NO_CLAUSES,
     ) -> Facts:
         m = len(low)
         gaussian, laplace = (
@@ -237,8 +248,9 @@ class Facts(Constraint):
             names = "set {}".format
         describe = names if callable(names) else names.__getitem__
         follows = to_array("derived", _repeat("derived", derived, m), "b")
-        facts = cls(tables, people, low, high, laws, follows, describe, np.arange(m))
-        return facts._merge()
+        return cls(
+            tables, people, low, high, laws, follows, describe, np.arange(m), clauses=clauses
+        )._merge()
 
     @classmethod
     @check_arguments
@@ -274,6 +286,11 @@ class Facts(Constraint):
         return cls(
             tables, parts[0].people, low, high, CountLaws.join([p.laws for p in parts]), derived,
             partial(_name_set, tuple(parts), first), np.arange(first[-1]),
+            clauses=Clauses.join([
+                part.clauses.renumber(np.arange(at, at + len(part)))
+                for part, at in zip(parts, first, strict=False)
+            ]),
+            loose=any(part.loose for part in parts),
         )._merge()  # fmt: skip
 
     @check_arguments
@@ -335,6 +352,11 @@ class Facts(Constraint):
     def groups(self) -> int:
         """Number of groups, K."""
         return int(self.low.shape[1])
+
+    @property
+    def ranges_alone(self) -> bool:
+        """Whether nothing is known beyond ranges, noisy counts aside."""
+        return not (len(self.clauses) or self.loose)
 
     @cached_property
     def noisy(self) -> Mask:
@@ -489,6 +511,7 @@ class Facts(Constraint):
             tuple(table for table in picked if table is not None), self.people,
             self.low[numbers], self.high[numbers], self.laws.take(numbers),
             self.derived[numbers], self.describe, self.origin[numbers], self.repeats,
+            self.clauses.renumber(new), self.loose,
         )  # fmt: skip
 
     @check_arguments
@@ -506,6 +529,7 @@ class Facts(Constraint):
         if len(rest) == self.people:
             return self, rest
         gone = self.count(possible & decided[:, None])
+        clauses = replace(self.clauses, most=self.clauses.most - self.clauses.add_up(gone))
         left = replace(
             self,
             tables=tuple(table.take_people(rest, self.people) for table in self.tables),
@@ -513,8 +537,20 @@ class Facts(Constraint):
             low=self.low - gone,
             high=self.high - gone,
             laws=self.laws._replace(rounded=self.laws.rounded - gone),
+            clauses=clauses,
         )
         return left._merge(), rest
+
+    @check_arguments
+    def allows(self, groups: NDArray[np.integer[Any]]) -> bool:
+        """Whether groups (n,) satisfy everything that is known; noisy counts allow all."""
+        return not len(self.find_broken(self.count(groups[:, None] == np.arange(self.groups))))
+
+    @check_arguments
+    def find_broken(self, counts: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
+        """Numbers of the sets whose ranges or clauses counts (M, K) break; never noisy ones."""
+        wrong = ((counts < self.low) | (counts > self.high)).any(axis=1) & ~self.noisy
+        return np.union1d(np.flatnonzero(wrong), self.clauses.find_broken(counts))
 
     def _draw_numbers(self) -> NDArray[np.int64]:
         """(n, 2) random whole numbers, as large as can be added up at once; always the same."""
@@ -553,7 +589,14 @@ class Facts(Constraint):
         kept = kept[self.sizes[kept] > 0]
         if len(kept) == len(self):
             return self
-        merged = replace(self.take(kept), repeats=repeats)
+        same = np.empty(len(self), np.intp)
+        same[order] = np.repeat(order[starts], np.diff(np.append(starts, len(self))))
+        sets = same[self.clauses.sets]
+        nobody = self.sizes[sets] == 0  # a set that goes; its counts are 0
+        sets[nobody] = kept[:1].sum()
+        factors = np.where(nobody, 0, self.clauses.factors)
+        own = replace(self.clauses, sets=sets, factors=factors)
+        merged = replace(replace(self, clauses=own).take(kept), repeats=repeats)
         merged._tighten(merged.noisy)
         return merged
 

@@ -172,8 +172,8 @@ def assess(
     )  # fmt: skip
     if inside.all():
         return result
-    own = beliefs is not None and not isinstance(beliefs, str)
-    return result.over(inside, check_beliefs(beliefs) if own else None)
+    learnt = beliefs is None or isinstance(beliefs, str)
+    return result.over(inside, None if learnt else check_beliefs(beliefs))
 
 
 def assess_series(
@@ -230,7 +230,7 @@ def assess_series(
         prior = reader.prior
     privacy = _read_guarantees(series, prior)
     proven = findings.proven
-    before = prior[np.arange(len(prior)), findings.possible.argmax(axis=1)]
+    before = prior[np.arange(len(prior)), findings.worlds.possible.argmax(axis=1)]
     unsure = proven & (before > _UNSURE[0]) & (before < _UNSURE[1])
     without = reader.accuracy(prior)
     riskiest, numbers, listed_all = find_riskiest(
@@ -281,6 +281,7 @@ def assess_series(
         proven=proven,
         proven_unsure=unsure,
         sure=findings.find_sure(allowed.sure),
+        undecided=findings.worlds.undecided,
         finished=findings.finished,
         unfinished=tuple(part for part, is_cut in cut.items() if is_cut),
         prior=prior,
@@ -377,17 +378,19 @@ def _match_groups(groups: ArrayLike, series: ReportSeries, facts: Facts) -> NDAr
         raise InputError(f"groups must be {facts.people} names, one a person of X")
     names = series.groups
     truth = code_groups(own_groups, names, "groups")
-    counts = facts.count(np.eye(facts.groups)[truth])
-    wrong = ~facts.noisy & ((counts < facts.low) | (counts > facts.high)).any(axis=1)
-    if wrong.any():
-        first = int(np.flatnonzero(wrong)[0])
-        k = int(np.flatnonzero((counts < facts.low)[first] | (counts > facts.high)[first])[0])
-        low, high = facts.low[first, k], facts.high[first, k]
+    counts = facts.count(truth[:, None] == np.arange(facts.groups))
+    if len(broken := facts.find_broken(counts)):
+        first = int(broken[0])
+        ends = facts.low[first], facts.high[first]
+        k = int(((counts[first] < ends[0]) | (counts[first] > ends[1])).argmax())
+        low, high = (end[k] for end in ends)
         published = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+        if low <= counts[first, k] <= high:  # a clause about several groups or sets
+            published = "that a group is smaller, or another rate"
         which = f"{series.names[0]} does" if len(series.names) == 1 else "the reports do"
         raise InputError(
-            f"{which} not match these groups: {counts[first, k]:g} people are "
-            f"{names[k]!r} in {facts.name(first)}, where it says {published}"
+            f"{which} not match these groups: {counts[first, k]} people are {names[k]!r} in "
+            f"{facts.name(first)}, where it says {published}"
         )
     return truth
 

@@ -92,6 +92,9 @@ class Assessment:
         not of proven people.
     proven_unsure
         (n,) whether it follows and the adversary was unsure before: gave that group .05 to .95.
+    undecided
+        (n,) who is not proven, and of whom no second world is known: groups of all people that
+        satisfy everything published, in which the person's group differs.
     finished
         Whether the attack ended before its limit of time: the search for proofs, and beliefs.
     unfinished
@@ -132,6 +135,7 @@ class Assessment:
     proven: Mask = field(repr=False)
     proven_unsure: Mask = field(repr=False)
     sure: Mask = field(repr=False)
+    undecided: Mask = field(repr=False)
     finished: bool
     prior: Floats = field(repr=False)
     posterior: Floats = field(repr=False)
@@ -202,7 +206,10 @@ class Assessment:
         )
         start = "May be published within these limits" if self.passes else "Do not publish"
         if self._holds and not self.finished:
-            start = "Not decided, because the attack ran out of time; so far"
+            why = "the attack ran out of time"
+            if self.undecided.any() and not self.facts.ranges_alone:
+                why = f"the group of {self.undecided.sum():,} more may be provable"
+            start = f"Not decided, because {why}; so far"
         elif self._holds and self.folds_matter:
             start = "Not decided, because the leak is so near its limit that the folds decide"
         return f"{start}: {finding} (allowed: {self.allowed})."
@@ -268,6 +275,7 @@ class Assessment:
                 "proven": int(self.proven.sum()),
                 "proven_unsure": int(self.proven_unsure.sum()),
                 "sure": int(self.sure.sum()),
+                "undecided": int(self.undecided.sum()),
                 "proofs_finished": self.finished,
                 "unfinished": list(self.unfinished),
                 "facts": self._sets,
@@ -346,9 +354,10 @@ class Assessment:
         yield "leak", f"{format_points(self.leak)} points, {how}"
         if self.placebo is not None:
             yield "placebo", str(self.placebo)
-        more = "more may be provable than was found"
+        open_ = int(self.undecided.sum())
+        more = f"{open_:,} more may be provable" if open_ else "no other group can be proven"
         if not self.finished:
-            more = "the attack ran out of time, so more may be provable"
+            more += "; the attack ran out of time"
         proven, unsure = int(self.proven.sum()), int(self.proven_unsure.sum())
         yield "proven", f"{proven:,}; the adversary was unsure about {unsure:,} of them; {more}"
         yield "sure", f"{self.sure.sum():,}: {self._limit} in their group, which was not before"

@@ -19,6 +19,13 @@ from fpbench.correction.facts.dual_ascent import condition_beliefs
 from fpbench.correction.facts.interior_point import LinearSolver
 from fpbench.correction.facts.linear_programs import prove_and_log
 from fpbench.correction.facts.propagation import propagate
+from fpbench.correction.facts.worlds import Worlds, find_worlds
+
+_SHARE, _SHARE_OF_CHANGE = 0.5, 0.1
+"""Share of the time that is left in which worlds are looked for; of changed reports, many are
+attacked."""
+_FEW = 100
+"""People up to whom integer programs look for proofs that linear ones miss, if facts are ranges."""
 
 SURE = 0.999
 """Belief above which a group counts as good as proven, by default."""
@@ -109,8 +116,8 @@ class Reader:
 class Findings:
     """What an adversary learns from a report."""
 
-    possible: Mask
-    """(n, K) whether a person may be of a group."""
+    worlds: Worlds
+    """Groups that people may have, and those they have in worlds that the report allows."""
     prior: Floats
     """(n, K) before the report."""
     beliefs: Floats
@@ -120,13 +127,13 @@ class Findings:
     leak: float
     """Rise of the share of people who are guessed right."""
     finished: bool = True
-    """Whether linear programs ended before their limit, and beliefs are accurate enough or took all
-    steps."""
+    """Whether linear programs ended before their limit, beliefs are accurate enough or took all
+    steps, and nobody is undecided where facts are more than ranges."""
 
     @property
     def proven(self) -> Mask:
         """(n,) whether only one group is possible."""
-        return np.asarray(self.possible.sum(axis=1) == 1)
+        return np.asarray(self.worlds.possible.sum(axis=1) == 1)
 
     def find_sure(self, limit: float) -> Mask:
         """(n,) whether a group is not proven, but believed above the limit, and was not before."""
@@ -162,7 +169,7 @@ def attack(
     reader
         Who reads it.
     seconds
-        Time limit; linear programs take half of it at most.
+        Time limit; linear programs take half of it at most, and integer programs half of the rest.
     allowed
         Stop as soon as these limits are exceeded, which is all that a verdict needs. By default
         nothing stops the attack.
@@ -174,40 +181,51 @@ def attack(
     if likely is not facts:  # a reader believes what would be proven without so little noise
         with suppress(ContradictionError):
             believed = attack(likely, reader, seconds, None, solver)
-            return replace(believed, possible=prove_and_log(facts, None, deadline, solver=solver))
+            possible = prove_and_log(facts, None, deadline, solver=solver)
+            return replace(believed, worlds=Worlds(possible, possible))
 
-    def conclude(possible: Mask, finished: bool = True) -> Findings:
-        return believe(facts, reader, possible, deadline, finished)
+    def conclude(worlds: Worlds, finished: bool = True) -> Findings:
+        return believe(facts, reader, worlds, deadline, finished)
 
+    truth = np.zeros((facts.people, facts.groups), np.bool_)
+    if reader.truth is not None:
+        truth[np.arange(facts.people), reader.truth] = True
     propagated = propagate(facts)
     if allowed is not None:
-        first = Findings(propagated, reader.prior, reader.prior, math.inf, 0.0)
+        first = Findings(Worlds(propagated, truth), reader.prior, reader.prior, math.inf, 0.0)
         if first.within(allowed):
-            first = conclude(propagated)
+            first = conclude(first.worlds)
         if not first.within(allowed):
             return first
     started = time.perf_counter()
     longest = (deadline - started) / 2
     possible = prove_and_log(facts, propagated, started + longest, solver=solver)
     finished = time.perf_counter() - started < longest
-    if allowed is not None and (possible == propagated).all():
-        return replace(first, finished=first.finished and finished)
-    return conclude(possible, finished)
+    worlds = Worlds(possible, truth)
+    if not facts.ranges_alone or facts.people <= _FEW:
+        now = time.perf_counter()
+        share = _SHARE if allowed is None else _SHARE_OF_CHANGE
+        worlds = find_worlds(facts, possible, reader.truth, now + (deadline - now) * share)
+    finished &= facts.ranges_alone or not worlds.undecided.any()
+    if allowed is not None and (worlds.possible == propagated).all():
+        return replace(first, worlds=worlds, finished=first.finished and finished)
+    return conclude(worlds, finished)
 
 
 def believe(
-    facts: Facts, reader: Reader, possible: Mask, deadline: float, finished: bool = True
+    facts: Facts, reader: Reader, worlds: Worlds, deadline: float, finished: bool = True
 ) -> Findings:
-    """What a reader believes, given the groups (n, K) that are possible.
+    """What a reader believes, given the groups that are possible.
 
     `deadline`: by `time.perf_counter`. `finished`: whether the search for proofs ended in time.
     """
     after = condition_beliefs(
-        facts, reader.prior, possible, error=reader.error, seconds=deadline - time.perf_counter()
-    )
+        facts, reader.prior, worlds.possible, error=reader.error,
+        seconds=deadline - time.perf_counter(),
+    )  # fmt: skip
     leak = reader.accuracy(after.beliefs) - reader.accuracy(reader.prior)
     ended = finished and (after.error_bound <= reader.error or time.perf_counter() < deadline)
-    return Findings(possible, reader.prior, after.beliefs, after.error_bound, leak, ended)
+    return Findings(worlds, reader.prior, after.beliefs, after.error_bound, leak, ended)
 
 
 def attack_cross_fitted(
@@ -235,7 +253,7 @@ def attack_cross_fitted(
     while True:
         half = len(repetitions) // 2
         same = all(
-            believe(facts, average(part), findings.possible, deadline).within(allowed)
+            believe(facts, average(part), findings.worlds, deadline).within(allowed)
             == findings.within(allowed)
             for part in (repetitions[:half], repetitions[half:])
         )
@@ -243,4 +261,4 @@ def attack_cross_fitted(
             return reader, findings, not same
         repetitions += [fit(number) for number in range(2 * half, 4 * half)]
         reader = average(repetitions)
-        findings = believe(facts, reader, findings.possible, deadline, findings.finished)
+        findings = believe(facts, reader, findings.worlds, deadline, findings.finished)

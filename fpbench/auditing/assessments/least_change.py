@@ -277,6 +277,7 @@ class _Search:
         return [
             _Kind(f"{name}{beside}", [{**also, **setting} for setting in settings])
             for name, settings in kinds.items()
+            if settings  # without sizes, no cell can be left out for being small
         ]
 
     def _rank_columns(self) -> list[str]:

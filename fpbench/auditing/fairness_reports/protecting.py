@@ -72,6 +72,8 @@ def protect_rows(report: ReportRows, defences: Defences) -> ReportRows:
     if not defences.sizes:
         rows = replace(rows, n=np.where(rows.n > 0, -1, rows.n))
     record = _record(rows.defences, defences)
+    if not defences.sizes and (report.suppressed | (report.n >= 0)).all():
+        record["sizes"] = False
     return replace(_drop_idle_columns(rows), defences=record, people=report.people)
 
 
@@ -307,6 +309,4 @@ def _record(done: Mapping[str, Any], defences: Defences) -> dict[str, Any]:
         record["consistent"] = True
     if defences.complementary:
         record["complementary"] = True
-    if not defences.sizes:
-        record["sizes"] = False
     return record

@@ -24,6 +24,7 @@ from fpbench.auditing.fairness_reports.slices import (
 )
 from fpbench.auditing.fairness_reports.unknown_sizes import find_sizes
 from fpbench.base.errors import InputError, suggest_name
+from fpbench.claims.clauses import NO_CLAUSES, Clauses
 from fpbench.claims.count_laws import ROUNDING, CountLaws
 from fpbench.claims.set_counts import ContradictionError, Facts, Floats, Mask
 
@@ -156,9 +157,12 @@ class _Finder:
     def __init__(self, report: ReportRows, predicted: Codes) -> None:
         self.report, self.predicted = report, predicted
         self.tables: list[_Table] = []
+        self.clauses = NO_CLAUSES
         self.published = self.known = 0
         """Sets that are published, and those with their remainders."""
         self.hidden: list[tuple[Codes, int]] = []
+        self.vague: list[int] = []
+        """Suppressed sets of which only a clause is known."""
 
     def add_rows(self, where: _Where, rows: NDArray[np.intp], cells: Codes, people: Codes) -> None:
         """Add what rows say about the cells of one crossing, in which people are."""
@@ -237,8 +241,9 @@ class _Finder:
         value, half = report.value[own], report.within[own]
         low[cell, group] = np.maximum(value - half, 0)
         high[cell, group] = np.minimum(value + half, 1)
-        # Toolkits print a rate of nobody as 0, or 1.
-        least[cell, group] = (value > 0) & (value < 1)
+        # Toolkits print a rate of nobody as 0, or 1; reports whose sizes were left out do not.
+        told = report.defences.get("sizes") is False
+        least[cell, group] = told | (value > 0) & (value < 1)
         sized = np.flatnonzero(mine & ~unsized & np.isin(cells, slices))
         place, its = np.searchsorted(slices, cells[sized]), report.group[rows[sized]]
         # Both numbers behind a rate may be off by so much, which together moves n times the rate by
@@ -257,7 +262,7 @@ class _Finder:
                 f"whom {selected[bad][0]} have prediction 1; the report is about other people, or "
                 "rates are rounded: say so by `decimals` or a column 'within'"
             )
-        cells, split = cells[unsized], self._split(people)
+        cells, split, first = cells[unsized], self._split(people), self._size
         for keys, of, ends in (
             (2 * cells + 1, split, ranges.selected),
             (2 * cells, split, ranges.rejected),
@@ -265,6 +270,19 @@ class _Finder:
         ):
             own_ends = ends[0][cell, group], ends[1][cell, group]
             self._add(where, of is split, of, keys, group, own_ends, own)
+        sets = first + np.stack([cell, len(slices) + cell], axis=1)
+        for pairs, sign in zip(ranges.rate[:, cell, group], (1, -1), strict=True):
+            p, q = pairs.T
+            # Of x selected and n - x others, the least rate p / q says that p n <= q x.
+            factors = sign * np.stack([p - q, p], axis=1)
+            self._add_clauses(sets, factors, group, np.zeros(len(own), np.int64))
+
+    def _add_clauses(
+        self, sets: Codes, factors: Codes, group: Codes, most: Codes, each: int = 1
+    ) -> None:
+        """Add clauses, of `each` rows one after the other."""
+        clause = np.arange(len(group)) // each
+        self.clauses = Clauses.join([self.clauses, Clauses(sets, factors, group, most, clause)])
 
     def _split(self, people: Codes) -> Codes:
         """(n,) the cell and prediction of each person."""
@@ -301,7 +319,7 @@ class _Finder:
     def add_small_groups(
         self, where: _Where, rows: NDArray[np.intp], cells: Codes, people: Codes
     ) -> None:
-        """Add ranges of suppressed cells, in which some group has fewer than `below` people.
+        """Add suppressed cells, in which some group has fewer than `below` people.
 
         The small group is known where larger and smaller published slices show that all others have
         that many.
@@ -324,21 +342,22 @@ class _Finder:
                 high = np.minimum(high, ends[0][1] + ends[1][1])
             below = report.below[its][:, None]
             may = low < below
-            if (none := ~may.any(axis=1)).any():
-                cell = int(np.flatnonzero(none)[0])
+            if not may.any(axis=1).all():
+                cell = int(np.flatnonzero(~may.any(axis=1))[0])
                 raise ContradictionError([
                     f"{report.describe_slice(its[cell])} is suppressed because a group has fewer "
                     f"than {below[cell, 0]} people there (row {its[cell]}), and all have more"
                 ])  # fmt: skip
             high = np.where(may & (may.sum(axis=1, keepdims=True) == 1), below - 1, high)
-            bounded = np.flatnonzero((high == below - 1).any(axis=1))
-            if len(bounded):
-                place = np.full(len(keys), -1)
-                place[bounded] = np.arange(len(bounded))
-                member = np.where(member >= 0, place[member], -1)
-                self._append(
-                    where, bool(prediction >= 0), member, low[bounded], high[bounded], its[bounded]
-                )
+            k = len(report.groups)
+            sets = np.repeat(self._size + np.arange(len(keys)), k)
+            self._add_clauses(
+                np.stack([sets, sets], axis=1), np.tile([1, 0], (len(sets), 1)),
+                np.tile(np.arange(k), len(keys)), np.repeat(below[:, 0] - 1, k), k,
+            )  # fmt: skip
+            told = (high == below - 1).any(axis=1)
+            self.vague += (self._size + np.flatnonzero(~told)).tolist()
+            self._append(where, bool(prediction >= 0), member, low, high, its)
 
     def _bound(
         self, where: _Where, member: NDArray[np.intp], many_sets: int
@@ -382,15 +401,23 @@ class _Finder:
 
     def finish(self) -> Facts:
         """All of them."""
-        number = np.arange(self._size)
-        return Facts.from_tables(
+        derived = np.zeros(self._size, np.bool_)
+        derived[self.published : self.known] = derived[self.vague] = True
+        facts = Facts.from_tables(
             [(table.member, len(table.low)) for table in self.tables],
             np.concatenate([t.low for t in self.tables]),
             np.concatenate([t.high for t in self.tables]),
             laws=CountLaws.join([t.laws for t in self.tables]),
-            derived=(number >= self.published) & (number < self.known),
+            derived=derived,
             names=self.describe,
+            clauses=self.clauses,
         )
+        # Numbers that were rounded at random are multiples. Facts do not say so of both behind a
+        # rate without size, nor of one behind a rate that more than one number may be behind.
+        report = self.report
+        several = (report.n < 0) | (2 * report.within * report.n >= 1)
+        unsure = report.is_rate & ~report.suppressed & several
+        return replace(facts, loose=bool(report.round_to and unsure.any()))
 
     @property
     def rows(self) -> NDArray[np.intp]:

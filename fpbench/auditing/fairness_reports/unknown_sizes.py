@@ -22,6 +22,8 @@ class SizeRanges(NamedTuple):
     size: Floats
     selected: Floats
     rejected: Floats
+    rate: Codes
+    """(2, S, K, 2) numerator and denominator of the least and greatest rate of sizes that fit."""
 
 
 def find_sizes(
@@ -50,6 +52,7 @@ def find_sizes(
     others = people[slice_] - n
     x_all = selected[slice_]
     ranges = np.empty((3, 2, s, k))
+    rate = np.array([[0, 1], [1, 1]])[:, None, None].repeat(s, 1).repeat(k, 2)
     for group in range(k):
         rest = np.arange(k) != group
         ends = (
@@ -76,4 +79,10 @@ def find_sizes(
         ):
             ranges[which, 0, :, group] = np.minimum.reduceat(np.where(fits, from_, np.inf), starts)
             ranges[which, 1, :, group] = np.maximum.reduceat(np.where(fits, to, -np.inf), starts)
-    return SizeRanges(*ranges)
+        some = np.flatnonzero(fits & (n > 0))
+        for end, of, sign in zip(rate, (fewest, greatest), (1, -1), strict=True):
+            order = some[np.lexsort((sign * of[some] / n[some], slice_[some]))]
+            which_, first = np.unique(slice_[order], return_index=True)
+            pair = np.column_stack([of, n])[order[first]].astype(np.int64)
+            end[which_, group] = pair // np.gcd(*pair.T)[:, None]
+    return SizeRanges(ranges[0], ranges[1], ranges[2], rate)

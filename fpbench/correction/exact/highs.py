@@ -63,8 +63,17 @@ class HighsModel:
         )
         self._rows.append((indices, coefficients, low, high))
 
-    def solve(self, time_limit: float = np.inf) -> HighsAnswer | None:
+    def solve(
+        self,
+        time_limit: float = np.inf,
+        *,
+        gap: float = 0.0,
+        start: tuple[NDArray[np.intp], _Numbers] | None = None,
+    ) -> HighsAnswer | None:
         """Minimise, on one thread; None if there is no solution.
+
+        `gap`: how far from the optimum an answer of whole variables may be, relative to its cost.
+        `start`: numbers of columns and their values in a known solution.
 
         Raises FpbenchError if HiGHS gives up.
         """
@@ -74,12 +83,15 @@ class HighsModel:
         highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         for option, value in _OPTIONS.items():
             highs.setOptionValue(option, value)
+        highs.setOptionValue("mip_rel_gap", gap)
         tolerance = WHOLE_TOLERANCE if self._has_whole else TOLERANCE
         for kind in ("primal", "dual"):
             highs.setOptionValue(f"{kind}_feasibility_tolerance", tolerance)
         if np.isfinite(time_limit):
             highs.setOptionValue("time_limit", max(float(time_limit), 0.0))
         highs.passModel(self._build_program(highspy))
+        if start is not None:
+            highs.setSolution(len(start[0]), start[0].astype(np.int32), start[1])
         highs.run()
         statuses = highspy.HighsModelStatus
         infeasible = (
@@ -138,7 +150,6 @@ programs with an error."""
 _OPTIONS: dict[str, Any] = {
     "output_flag": False,
     "threads": 1,
-    "mip_rel_gap": 0.0,
     "mip_abs_gap": 0.0,
     "mip_feasibility_tolerance": WHOLE_TOLERANCE,
 }

@@ -460,3 +460,72 @@ def test_the_limit_of_time_holds_and_what_it_cuts_passes_nothing(monkeypatch, se
     assert "the attack" in result.unfinished
     assert {check["outcome"] for check in result.to_json()["checks"]} == {"not decided"}
     assert "the attack" in result.to_json()["measures"]["unfinished"]
+
+
+FIVE = pd.DataFrame({"job": list("pqqpq")}), np.array([1, 1, 0, 1, 0]), np.array(list("fmfmm"))
+"""Columns, predictions and groups.
+
+Rates without sizes, to no decimal, prove that the second is a man. There are women and men of each
+job, so that one woman of job p is predicted 1. If the second were a woman, too, both others of job
+q would have to be women for at most half of all women to be predicted 1, and no man would be left.
+"""
+
+
+def publish_five(**options):
+    X, predictions, groups = FIVE
+    return FairnessReport.from_predictions(
+        X, predictions, groups, by=["job"], min_cell=1, sizes=False, **options
+    )
+
+
+def test_what_only_sizes_and_counts_together_prove_is_proven():
+    X, predictions, groups = FIVE
+    report = publish_five(decimals=0)
+    for known in (None, groups):
+        result = assess(report, X, predictions, groups=known, max_leak=1.0)
+        assert result.proven.tolist() == [False, True, False, False, False]
+        assert not result.undecided.any()
+        assert result.verdict.startswith("Do not publish: the group of 1 of 5 people is proven")
+        assert "no other group can be proven" in str(result)
+    # A toolkit may print the rate of nobody as 0 or 1: all may be women, or all men.
+    foreign = FairnessReport.from_frame(report.to_frame())
+    assert not assess(foreign, X, predictions, max_leak=1.0).proven.any()
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_who_is_undecided_is_told_first_and_the_report_does_not_pass(monkeypatch, search):
+    X, predictions, groups = FIVE
+    report = publish_five(decimals=0)
+    limits = {"max_leak": 1.0, "search": search, "rng": 0}
+    monkeypatch.setattr("fpbench.auditing.assessments.attack._SHARE", 0.0)
+    result = assess(report, X, predictions, groups=groups, **limits)
+    told = result.to_json()
+    assert result.verdict.startswith("Not decided, because the group of 1 more may be provable; ")
+    assert str(result).startswith("Not decided, because the group of 1 more may be provable")
+    assert not result.passes and not told["passes"]
+    assert told["measures"]["undecided"] == 1
+    assert {check["outcome"] for check in told["checks"]} == {"not decided"}
+
+
+def test_what_exact_methods_do_not_cover_is_not_decided():
+    """Both numbers behind a rate without size are multiples, which no fact says."""
+    X, predictions, groups = FIVE
+    result = assess(publish_five(round_to=2, rng=0), X, predictions, groups=groups, max_leak=1.0)
+    assert result.proven.any() or result.verdict.startswith("Not decided, because ")
+    assert not result.passes
+
+
+def test_groups_that_suppression_or_rates_exclude_do_not_match():
+    X, predictions, groups = FIVE
+    swapped = groups.copy()
+    swapped[[1, 2]] = "f"  # of all women, two of three are predicted 1 now
+    with pytest.raises(InputError, match="the report does not match these groups: "):
+        assess(publish_five(decimals=0), X, predictions, groups=swapped)
+    X = pd.DataFrame({"job": list("qqqqpp")})
+    predictions, groups = np.array([1, 0, 1, 0, 1, 0]), np.array(list("fffmfm"))
+    hidden = FairnessReport.from_predictions(
+        X, predictions, groups, by=["job"], min_cell=1, min_group=2, tables=[["job"]]
+    )
+    assert hidden.suppressed.all()
+    with pytest.raises(InputError, match="says that a group is smaller, or another rate"):
+        assess(hidden, X, predictions, groups=np.array(list("ffmmfm")))
