@@ -167,7 +167,8 @@ def _take_differences(
     zeros = np.zeros(len(outer))
     return Facts(
         tuple(tables), facts.people, facts.low[outer] - high, facts.high[outer] - low,
-        CountLaws.of(zeros.astype(np.int8), zeros, facts.groups), zeros == 0, partial(_name_difference, facts, outer, inner), np.arange(len(outer)),
+        CountLaws.of(zeros.astype(np.int8), zeros, facts.groups), zeros == 0,
+        partial(_name_difference, facts, outer, inner), np.arange(len(outer)),
     )  # fmt: skip
 
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from fpbench.base.errors import InputError
 
 Floats: TypeAlias = NDArray[np.float64]
-Mask: TypeAlias = NDArray[np.bool_]
 
 LOSSES: Final[dict[str, Callable[[Floats], Floats]]] = {
     "absolute": lambda d: d,
@@ -71,17 +70,16 @@ class CountLaws(NamedTuple):
 
     def take(self, numbers: NDArray[np.intp]) -> CountLaws:
         """The laws of some sets."""
-        return CountLaws(*(array[numbers] for array in self))
+        return CountLaws(self.kind[numbers], self.width[numbers], self.rounded[numbers])
 
 
-def measure_spread(kind: int, width: float, size: int) -> float:
-    """Mean distance from the true number, of a number that the exponential mechanism chooses.
+def straighten(kind: int, width: Floats, sizes: NDArray[np.integer]) -> Floats:
+    """(M,) scales of the Laplace laws that stand for one of the exponential mechanism.
 
-    The true number is half of `size`, the greatest number that is chosen.
+    They are as likely as it at a distance of half of a set's size, and less likely nearer by.
     """
-    away = np.abs(np.arange(size + 1.0) - size // 2)
-    weights = np.exp(-_list_losses(kind)(away) / width)
-    return float(away @ weights / weights.sum())
+    away = np.maximum(sizes / 2, 1.0)
+    return np.asarray(width * away / _list_losses(kind)(away))
 
 
 def weigh_number(

@@ -83,12 +83,13 @@ def limit_fact_nats(
     variance, and 1/12 more; less the entropy of the noise, be it real or whole numbers. That is
     about 1/2 ln(1 + V / sigma^2), a Gaussian channel (Cover & Thomas, Elements of Information
     Theory, 9.4). Of Laplace noise of scale b also (V + 1/4) / (2 b^2), the divergence of noise from
-    noise at the mean. A number rounded at random to a multiple of m is a whole number plus a uniform
-    one of 0 to m - 1, rounded down; who knew the uniform one would have learnt what the number with
-    uniform noise tells (Zamir & Feder, On Universal Quantization by Randomized Uniform/Lattice
+    noise at the mean. A number rounded at random to a multiple of m is the number plus a uniform
+    one of 0 to m - 1, rounded down; who knew the uniform one would have learnt as much as a number
+    with uniform noise tells (Zamir & Feder, On Universal Quantization by Randomized Uniform/Lattice
     Quantizers, IEEE Trans. Inform. Theory 38, 1992), whose entropy is ln m. Numbers chosen by the
-    exponential mechanism tell at most what the exact ones do. The greatest information is at equal probabilities of all groups, as every
-    term is concave in the covariance and the average over permutations of groups is symmetric.
+    exponential mechanism tell at most what the exact ones do. The greatest information is at equal
+    probabilities of all groups, as every term is concave in the covariance and the average over
+    permutations of groups is symmetric.
     """
     deadline = time.perf_counter() + seconds
     people, k = facts.people, facts.groups

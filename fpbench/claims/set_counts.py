@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,17 +25,19 @@ from fpbench.claims.count_laws import (
     EXPONENTIAL,
     GAUSSIAN,
     LAPLACE,
+    LAWS,
     ROUNDING,
     CountLaws,
-    Floats,
-    Mask,
-    measure_spread,
+    straighten,
     weigh_number,
 )
 from fpbench.claims.set_tables import Integers, SetTable, list_members, pack_sets
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+Floats: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = NDArray[np.bool_]
 
 
 class ContradictionError(InputError):
@@ -427,12 +429,12 @@ class Facts(Constraint):
         high[rows] = np.where(np.isnan(middle), np.inf, middle)
         kind, width = kind.copy(), width.copy()
         kind[rows], width[rows] = GAUSSIAN, np.sqrt((width[rows] ** 2 - 1) / 6 / times)
-        chosen = np.flatnonzero(kind >= EXPONENTIAL)
-        width[chosen] = [
-            measure_spread(*law)
-            for law in zip(kind[chosen], width[chosen], self.sizes[chosen], strict=True)
-        ]
-        kind[chosen] = LAPLACE
+        for law in np.unique(kind[kind >= EXPONENTIAL]).tolist():
+            own = np.flatnonzero(kind == law)
+            squared = LAWS[law] == "exponential-squared"
+            scale = straighten(law, width[own], self.sizes[own])
+            width[own] = np.sqrt(width[own] / 2) if squared else scale
+            kind[own] = GAUSSIAN if squared else LAPLACE
         return replace(self, low=low, high=high, laws=CountLaws(kind, width, rounded))
 
     @cached_property
@@ -559,7 +561,7 @@ class Facts(Constraint):
 
     def _merge(self) -> Facts:
         """The same with one set for each set of people, none empty, and narrow ranges."""
-        self._tighten(noisy := self.noisy)
+        self._tighten(self.noisy)
         # Sums of random numbers of its members tell a set from any other: of a million people, two
         # of 33 digits each.
         sums = self.count(self._draw_numbers())

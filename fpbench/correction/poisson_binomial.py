@@ -183,8 +183,8 @@ class CountedPeople:
 
     def __init__(self, log_odds: _Floats) -> None:
         side = Side(log_odds, np.ones(len(log_odds), np.bool_))
-        self.box: _Floats = np.full(side.free + 1, -np.inf)
-        self._parts: list[tuple[Tilted, _Floats, _Counts]] = []
+        self.box: NDArray[np.float64] = np.full(side.free + 1, -np.inf)
+        self._parts: list[tuple[Tilted, _Mask, _Floats]] = []
         first = ahead = 0
         while first <= side.free:
             tilted = Tilted(side, min(first + ahead, side.free))
@@ -199,7 +199,7 @@ class CountedPeople:
             self._parts.append((tilted, kept, own))
             ahead, first = (len(counts) - ahead) * 3 // 4, int(counts[-1]) + 1
 
-    def walk_back(self, log_weights: _Floats) -> _Floats:
+    def walk_back(self, log_weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n, 2) P(group) of each person given an event, by its log-likelihoods by count."""
         logs = self.box + log_weights
         top, posterior = logs.max(), 0.0

@@ -40,9 +40,9 @@ def test_the_exponential_mechanism_chooses_by_its_law(utility):
     chosen = mechanism.release(np.full(draws, true), sensitivity, 3.0, rng, size).astype(int)
     name, width = mechanism.find_exact_law(sensitivity, 3.0, np.array([size]))
     kind = LAWS.index(name)
-    law = np.exp([
-        weigh_number(kind, width[0], r, np.array([true]), size)[0] for r in range(size + 1)
-    ])
+    law = np.exp(
+        [weigh_number(kind, width[0], r, np.array([true]), size)[0] for r in range(size + 1)]
+    )
     often = draws * law / law.sum() >= 5
     seen = np.bincount(chosen, minlength=size + 1)
     seen, law = (np.append(x[often], x[~often].sum()) for x in (seen, law))
@@ -78,7 +78,9 @@ def test_two_rounded_numbers_of_a_set_are_both_kept():
     logs = facts.weigh(0, counts) + facts.weigh(1, counts)
     # 1 - |c - r| / 5 for each of the four numbers.
     wanted = [
-        np.prod([max(1 - abs(x - r) / 5, 0) for r, x in zip((5, 5, 10, 0), (c, d, c, d))])
+        np.prod(
+            [max(1 - abs(x - r) / 5, 0) for r, x in zip((5, 5, 10, 0), (c, d) * 2, strict=True)]
+        )
         for c, d in counts
     ]
     np.testing.assert_allclose(np.exp(logs), wanted, atol=1e-12)

@@ -1,6 +1,7 @@
 """What facts tell, at most, against the exact mutual information by enumeration."""
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.special import xlogy
 
 from fpbench import InputError
 from fpbench.claims import Facts, fact_information, limit_count_nats, limit_fact_nats
+from fpbench.claims.count_laws import ROUNDING, CountLaws
 
 pytestmark = pytest.mark.numeric
 
@@ -95,6 +97,51 @@ def test_counts_rounded_at_random_tell_no_more_than_the_limit(seed, base):
     ]
     facts = Facts.from_counts(members, [heard - base + 1], [heard + base - 1])
     check(facts, chances, entropy - noise)
+
+
+@given(st.integers(0, 2**32), st.integers(2, 5), st.booleans())
+def test_nor_do_those_of_several_sets_by_the_law_of_rounding(seed, base, hidden):
+    """All that is published: some sets rounded, others exact or hidden by a rule about groups."""
+    chances, members, probability, counts, rng = draw_world(seed, groups=2)
+    members, counts = members[:, :3], counts[:, :3]
+    loose = rng.random(members.shape[1]) < 0.7
+    # The law of what is published, set by set and group by group: how far up it was rounded.
+    mass, rows, noise = probability, [()] * len(counts), 0.0
+    for m, k in product(range(members.shape[1]), range(2)):
+        values = counts[:, m, k][np.arange(len(mass)) % len(counts)]
+        if not loose[m]:
+            rows = [(*row, v) for row, v in zip(rows, values, strict=True)]
+            continue
+        up = values % base / base
+        ways = np.stack([mass * (1 - up), mass * up])
+        noise -= xlogy(ways, np.stack([1 - up, up])).sum()
+        low = values // base * base
+        told = list(zip(rows, low, strict=True))
+        rows = [(*row, v + more) for more in (0, base) for row, v in told]
+        mass = ways.ravel()
+    exact = find_entropy(np.array(rows), mass) - noise
+    rounded = np.where(loose[:, None], np.rint(counts[0] / base) * base, np.nan)
+    low, high = (np.where(loose[:, None], rounded + d, counts[0]) for d in (1 - base, base - 1))
+    laws = CountLaws(np.where(loose, ROUNDING, 0).astype(np.int8), loose * float(base), rounded)
+    facts = Facts.from_counts(members, low, high, laws=laws)
+    if hidden:  # NaN stands for any exact number
+        unknown = np.where(facts.laws.kind[:, None] > 0, facts.low, np.nan)
+        high = np.where(facts.laws.kind[:, None] > 0, facts.high, np.nan)
+        facts = replace(facts, low=unknown, high=high)
+    check(facts, chances, exact)
+
+
+def test_the_law_of_rounding_tells_less_than_the_range():
+    members = np.ones((200, 1), bool)
+    for base in (3, 10, 30):
+        rounded = np.array([[60.0, 140.0]])
+        laws = CountLaws(np.array([ROUNDING], np.int8), np.array([float(base)]), rounded)
+        low, high = rounded - base + 1, rounded + base - 1
+        law = limit_fact_nats(Facts.from_counts(members, low, high, laws=laws))
+        count = limit_fact_nats(Facts.from_counts(members, [[60, 140]]))
+        assert law < limit_fact_nats(Facts.from_counts(members, low, high)) - 0.1
+        # As a uniform error of this width: ln (base) less than the count.
+        assert law < max(count - math.log(base), 0) + 0.8
 
 
 @given(st.integers(0, 2**32), st.sampled_from(["sigma", "scale"]), st.floats(0.3, 5))

@@ -69,4 +69,5 @@ def _weigh_facts(facts: Facts, vectors: NDArray[Any]) -> _Floats:
     """(V,) log-likelihood of facts, up to a constant, if the groups are those of a vector."""
     own = [(vectors == group).astype(np.int32) @ facts.membership for group in range(facts.groups)]
     counts = np.stack(own, axis=2).astype(np.int64)
-    return np.sum([facts.weigh(m, counts[:, m]) for m in range(len(facts))], axis=0)
+    logs = [facts.weigh(m, counts[:, m]) for m in range(len(facts))]
+    return np.asarray(np.sum(logs, axis=0) if logs else np.zeros(len(vectors)))

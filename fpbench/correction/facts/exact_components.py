@@ -132,10 +132,8 @@ def _split(facts: Facts, people: NDArray[np.intp], alone: Mask) -> Iterator[_Com
         members = None
         if crossed[label]:
             members = np.zeros((len(first), len(own)), np.bool_)
-            for place, (start, end) in enumerate(
-                zip(ranked.indptr[rows[first]], ends, strict=True)
-            ):
-                members[place, np.searchsorted(own, rank[start:end])] = True
+            for place, (row, end) in enumerate(zip(rows[first], ends, strict=True)):
+                members[place, np.searchsorted(own, rank[ranked.indptr[row] : end])] = True
         parents = np.where(most[own] >= 0, np.searchsorted(own, most[own]), -1)
         last = np.searchsorted(own, rank[ends - 1])
         yield _Component(people[rows], classes, order[own], parents, last, members)
@@ -346,7 +344,7 @@ class _Counts:
     ) -> NDArray[np.int64]:
         """(T, K) counts of a set in each table."""
         parts = (laws[c].counts[rows[:, c]] for c in inside)
-        return reduce(np.add, parts) + self.gone[number]
+        return np.asarray(reduce(np.add, parts) + self.gone[number])
 
 
 def _flatten(box: Floats, shape: tuple[int, ...]) -> Floats:

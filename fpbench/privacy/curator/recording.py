@@ -109,9 +109,7 @@ class RecordingCurator:
         ):
             law, width = mechanism.find_exact_law(sensitivity, own, sizes)
             laws = CountLaws.of((width > 0) * LAWS.index(law), width, len(self.groups))
-            self._answers += [
-                _Answer(codes, one, laws, number) for number, one in enumerate(counts)
-            ]
+            self._answers += [_Answer(codes, one, laws, n) for n, one in enumerate(counts)]
         return answers
 
     @check_arguments

@@ -342,7 +342,7 @@ def test_noise_is_in_the_numbers_behind_rates():
     "mechanism",
     [
         "laplace", "discrete-laplace", "gaussian", "discrete-gaussian", "exponential",
-        {"use": "exponential", "utility": "squared"}, {"use": "exponential", "utility": "root"},
+        {"use": "exponential", "utility": "squared"},
     ],
 )  # fmt: skip
 def test_the_law_of_noise_is_that_of_the_mechanism(mechanism):

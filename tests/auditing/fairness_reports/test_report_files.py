@@ -21,6 +21,7 @@ PROTECTED = [
     {"decimals": 2, "sizes": False},
     {"round_to": 5},
     {"noise": "discrete-gaussian", "epsilon": 2.0, "consistent": True},
+    {"noise": {"use": "exponential", "utility": "squared"}, "epsilon": 2.0},
     {"bins": {"age": 3}, "order": 1},
 ]
 
@@ -33,7 +34,10 @@ def write_and_read(report, kind, path, **options):
 def list_facts(facts):
     """Sets of people with what is known of each, in an order that does not depend on codes."""
     sets = facts.membership.toarray().T.astype(int)
-    known = np.column_stack([facts.low, facts.high, facts.sigma, facts.scale, facts.derived])
+    kind, width, rounded = facts.laws
+    known = np.column_stack(
+        [facts.low, facts.high, kind, width, np.nan_to_num(rounded, nan=-1), facts.derived]
+    )
     return sorted(zip(map(tuple, sets), map(tuple, known), strict=True))
 
 

@@ -71,7 +71,10 @@ def draw_members(rng, n, nested):
 
 
 @given(
-    st.integers(0, 2**32), st.sampled_from([2, 2, 3]), st.booleans(), st.sampled_from([*NUMBERS, 99])
+    st.integers(0, 2**32),
+    st.sampled_from([2, 2, 3]),
+    st.booleans(),
+    st.sampled_from([*NUMBERS, 99]),
 )
 def test_beliefs_are_those_of_all_vectors_whatever_the_laws(seed, k, nested, law):
     rng = np.random.default_rng(seed)

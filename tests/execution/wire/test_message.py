@@ -158,7 +158,7 @@ def same(one, other):
 
         def plain(facts):
             names = tuple(" ".join(facts.name(i).split()) for i in range(len(facts)))
-            arrays = facts.low, facts.high, facts.sigma, facts.scale, facts.derived
+            arrays = facts.low, facts.high, *facts.laws, facts.derived
             return facts.membership.toarray(), *arrays, names
 
         return isinstance(other, Facts) and same(plain(one), plain(other))

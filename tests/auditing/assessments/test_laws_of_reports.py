@@ -1,0 +1,102 @@
+"""What defences of a report leave to a reader who knows their laws, and what they tell at most."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fpbench import FairnessReport
+from fpbench.auditing.assessments.attack import Reader, attack
+from fpbench.auditing.assessments.report_series import ReportSeries
+from fpbench.claims import Facts, limit_fact_nats
+from fpbench.correction import condition_beliefs
+
+
+def make_world(seed, n=160, cells=10):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"c": np.char.add("v", rng.integers(0, cells, n).astype(str))})
+    predictions, chances = rng.integers(0, 2, n), rng.beta(1.5, 1.5, n)
+    men = rng.random(n) < chances
+    return X, predictions, np.where(men, "m", "f"), np.column_stack([1 - chances, chances])
+
+
+def publish(X, predictions, groups, **defences):
+    return FairnessReport.from_predictions(
+        X, predictions, groups, by=["c"], order=1, min_cell=1, metrics=["selected", "rejected"],
+        **defences,
+    )  # fmt: skip
+
+
+def add_up(chances):
+    law = np.ones(1)
+    for chance in chances:
+        law = np.convolve(law, [1 - chance, chance])
+    return law
+
+
+@pytest.mark.parametrize(("cells", "base"), [(20, 3), (20, 5), (20, 10), (5, 5), (2, 10)])
+def test_random_rounding_is_read_by_its_law(cells, base):
+    """Cells of 4 to 40 people, each by Bayes' rule with 1 - |c - r| / m for both groups' numbers."""
+    X, predictions, groups, beliefs = make_world(base + cells, cells=cells)
+    report = publish(X, predictions, groups, round_to=base, rng=1)
+    report = report.take(report.cells[:, 0] >= 0)
+    frame = report.to_frame()
+    chances, wanted = beliefs[:, 1], beliefs[:, 1].copy()
+    for (value, metric), rows in frame.groupby(["c", "metric"]):
+        inside = (X["c"] == value).to_numpy() & (predictions == (metric == "selected"))
+        told = rows.set_index("group")["value"]
+        counts = np.arange(inside.sum() + 1)
+        law = np.maximum(0, 1 - abs(counts - told["m"]) / base)
+        law *= np.maximum(0, 1 - abs(inside.sum() - counts - told["f"]) / base)
+        for person in np.flatnonzero(inside):
+            others = add_up(chances[inside & (np.arange(len(X)) != person)])
+            one, zero = (others * law[1:]).sum(), (others * law[:-1]).sum()
+            p = chances[person]
+            wanted[person] = p * one / (p * one + (1 - p) * zero)
+    found = condition_beliefs(report.facts(X, predictions), beliefs)
+    np.testing.assert_allclose(found.beliefs[:, 1], wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize("noise", ["discrete-laplace", "discrete-gaussian", "exponential"])
+def test_noise_that_changed_nothing_is_believed_like_the_exact_report(noise):
+    X, predictions, groups, beliefs = make_world(3)
+    X["d"] = np.char.add("w", (np.arange(len(X)) % 7).astype(str))
+    exact = FairnessReport.from_predictions(
+        X, predictions, groups, by=["c", "d"], order=2, min_cell=1, metrics=["selected", "rejected"]
+    )
+    noisy = exact.protect(noise=noise, epsilon=20_000.0, rng=0)
+    assert (noisy.value == exact.value).all()
+    reader = Reader(beliefs, (groups == "m").astype(int), 0.03)
+    wanted, found = (attack(r.facts(X, predictions), reader, 600) for r in (exact, noisy))
+    assert wanted.proven.any()
+    assert not found.proven.any()
+    np.testing.assert_allclose(found.beliefs, wanted.beliefs, atol=1e-9)
+    assert found.leak == wanted.leak
+
+
+@pytest.mark.parametrize(
+    "defences",
+    [
+        {"min_group": 2},
+        {"min_group": 50},
+        {"min_group": 3, "complementary": True},
+        {"sizes": False},
+    ],
+)
+def test_what_groups_hide_counts_as_all_its_numbers(defences):
+    X, predictions, groups, _ = make_world(5)
+    exact = publish(X, predictions, groups)
+    if "sizes" in defences:
+        exact = FairnessReport.from_predictions(
+            X, predictions, groups, by=["c"], order=1, min_cell=1, metrics=["selection-rate"]
+        )
+    hidden = exact.protect(**defences)
+
+    def count_nats(report):
+        read = ReportSeries.of(report, predictions, len(X)).read(X, None)
+        return limit_fact_nats(Facts.join([read.facts, *read.hidden]))
+
+    assert count_nats(hidden) == pytest.approx(count_nats(exact), abs=0.1)
+    again = FairnessReport.from_frame(hidden.to_frame(), groups=exact.groups)
+    assert count_nats(again) == pytest.approx(count_nats(hidden), abs=1e-9)
+    read = ReportSeries.of(hidden, predictions, len(X)).read(X, None)
+    assert limit_fact_nats(read.facts) <= count_nats(hidden) + 1e-9
