@@ -8,7 +8,7 @@ entropy under the totals that are expected given the claim (`maximum_entropy`).
 
 Counts in other sets of people are `Facts`; `collect_facts` merges all counts into one object. For
 few people the posterior is exact, whatever else is known (`every_vector`). For more, proven people
-are settled, the others' beliefs are those of maximum entropy given all counts
+are settled, the others' beliefs are those given all counts, exact or of maximum entropy
 (`condition_beliefs`), and constraints that are not counts, such as a claim that rates are within a
 tolerance, then condition these beliefs, together with the counts of their own classes. That is not
 Bayes' rule twice: the first step leaves people dependent, and the second takes them for
@@ -182,7 +182,8 @@ def _condition_on_facts(prior: _Floats, counted: CountedProblem) -> PosteriorBel
         answer = replace(answer, probabilities=later.probabilities)
         if math.isinf(later.claim_bits):
             answer = replace(answer, log_probability=-math.inf)
-    return _report(prior, answer, "maximum-entropy")
+    exact = ascent.exact.all() and not others
+    return _report(prior, answer, "exact" if exact else "maximum-entropy")
 
 
 def _report(prior: _Floats, answer: Conditioned, method: Method) -> PosteriorBeliefs:

@@ -22,6 +22,8 @@ from fpbench.claims import (
     ShareBounds,
 )
 from fpbench.correction import CountedProblem, compute_posterior, find_possible
+from fpbench.correction.conditioning import every_vector
+from fpbench.correction.facts import exact_components
 from fpbench.correction.facts.collecting import collect_facts
 
 
@@ -104,8 +106,20 @@ def draw_many(seed, *others, n=19):
     return prior, Problem(truth, 2, predictions, np.zeros(n, int), constraints)
 
 
+def test_more_people_are_exact_if_few_differ_in_their_sets():
+    prior, problem = draw_many(0, n=14)
+    _, wanted = enumerate_beliefs(prior, problem)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(every_vector, "_MOST_VECTORS", 100)
+        answer = compute_posterior(prior, problem)
+    assert answer.method == "exact"
+    np.testing.assert_allclose(answer.probabilities, wanted, atol=1e-9)
+
+
 @pytest.mark.slow
-def test_many_people_are_near_all_vectors_and_nearer_with_all_counts_at_once():
+def test_many_people_are_near_all_vectors_and_nearer_with_all_counts_at_once(monkeypatch):
+    monkeypatch.setattr(exact_components, "_MOST_STEPS", -1)
+
     def share(truth):
         return ShareBounds(1, *([Fraction(int(truth.sum()), len(truth))] * 2))
 

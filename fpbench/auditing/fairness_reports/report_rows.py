@@ -20,7 +20,8 @@ from fpbench.auditing.fairness_reports.slices import (
 from fpbench.auditing.fairness_reports.stated_guarantee import StatedGuarantee
 from fpbench.base.arguments import check_whole_number, show_value, to_array
 from fpbench.base.errors import InputError
-from fpbench.claims.count_laws import GAUSSIAN, LAPLACE, Floats, Mask
+from fpbench.claims.count_laws import GAUSSIAN, LAPLACE, Floats
+from fpbench.claims.set_counts import Mask
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -2,7 +2,8 @@
 
 Of n people with independent beliefs p, the posterior q minimises KL(q || p) plus, for each fact,
 how badly the expected count E = sum of q fits it: (E - c)^2 / 2 sigma^2 for a count c with Gaussian
-noise, |E - c| / b for Laplace noise of scale b, the distance to a range for a range. Each fact then
+noise, |E - c| / b for Laplace noise of scale b, the distance to a range for a range; other laws are
+replaced by one of these (`Facts.soften`). Each fact then
 has one multiplier, and log q is log p plus the multipliers of the facts about a person. Multipliers
 are found by L-BFGS-B on the dual, scaled by the counts' variances; for very many people after
 sweeps, table by table. The duality gap bounds the distance to the optimum: KL(q || q*) is at most
@@ -12,7 +13,8 @@ around the optimum, and a mean of the last beliefs, weighted for the least gap, 
 nearer.
 
 The optimum is not Bayes' rule, but near it where sets are large: with one exact count over n
-people it is off by about .17 / n on average; with many sets of about 5 people each, by .1.
+people it is off by about .17 / n on average; with many sets of about 5 people each, by .1. So
+people whose beliefs can be computed exactly (`exact_components`) take no part in it.
 """
 
 from __future__ import annotations
@@ -83,7 +85,7 @@ def condition_beliefs(
     iterations: int = 3000,
     seconds: float = math.inf,
 ) -> ConditionedBeliefs:
-    """The beliefs of maximum entropy that agree with facts.
+    """The beliefs given facts: exact where they can be computed, else those of maximum entropy.
 
     Parameters
     ----------
