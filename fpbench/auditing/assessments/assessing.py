@@ -29,7 +29,13 @@ from fpbench.auditing.assessments.placebo import measure_placebo
 from fpbench.auditing.assessments.report_series import ReadReports, ReportSeries
 from fpbench.auditing.assessments.riskiest_cells import find_riskiest
 from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
-from fpbench.auditing.fairness_reports.slices import Codes, check_bits, check_people, name_values
+from fpbench.auditing.fairness_reports.slices import (
+    Codes,
+    check_bits,
+    check_people,
+    cross_groups,
+    name_values,
+)
 from fpbench.base.arguments import check_same_rows, check_type, show_value
 from fpbench.base.errors import DataError, InputError, check_choice
 from fpbench.claims.fact_information import limit_fact_nats
@@ -95,7 +101,7 @@ def assess(
         that was trained again. Beliefs use the first prediction of each person. Who is in none of
         them does not count, and is as little known after as before.
     groups
-        (n,) names of the true groups, to measure what is guessed right.
+        (n,) names of the true groups, to measure what is guessed right; columns are crossed.
     beliefs
         (n, K) the adversary's calibrated prior beliefs; columns in the order of `report.groups`. By
         default they are learnt from `known`, or else from `groups` by cross-fitting: those about a
@@ -150,6 +156,7 @@ def assess(
     check_same_rows(X=X, predictions=predictions, labels=labels, groups=groups, **shared)
     series = ReportSeries.of(report, predictions, len(X), positive)
     if groups is not None:
+        groups = cross_groups(groups)
         series.check_groups(groups)
     if labels is not None:
         labels = check_bits(labels, len(X), "labels", positive, nameable=True)

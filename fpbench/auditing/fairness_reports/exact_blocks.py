@@ -76,11 +76,11 @@ class ExactBlocks:
                 "of people; if values are rounded, say so by `decimals` or a column 'within'"
             )
         base = np.where(rows.is_rate, n, counted)
-        hidden = rows.suppressed[first]
+        hidden = rows.suppressed[places].any(axis=1)
         return cls(
             rows.columns, rows.groups, rows.cells[first], rows.metric[first],
             counted[places].astype(np.int64), base[places].astype(np.int64),
-            np.where(hidden, rows.below[first], -1), rows.defences,
+            np.where(hidden, rows.below[places].max(axis=1), -1), rows.defences,
         )  # fmt: skip
 
     def __len__(self) -> int:

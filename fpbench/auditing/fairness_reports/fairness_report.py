@@ -34,6 +34,7 @@ from fpbench.auditing.fairness_reports.slices import (
     SliceColumn,
     check_bits,
     check_people,
+    cross_groups,
     find_column,
     name_rules,
     name_values,
@@ -78,10 +79,9 @@ def _read_groups(groups: Any, n: int) -> Categorical:
     """The groups (n,) of people, in the order of their categories."""
     import pandas as pd
 
-    if isinstance(groups, pd.DataFrame) and groups.shape[1] == 1:
-        groups = groups.iloc[:, 0]
+    groups = cross_groups(groups)
     if np.ndim(groups) != 1:
-        raise InputError(f"groups must be one name a person, not {show_value(groups)}")
+        raise InputError(f"groups must be one name a person, not of shape {np.shape(groups)}")
     kinds = pd.Categorical(groups).remove_unused_categories()
     if len(kinds) != n or len(kinds.categories) < 2:
         raise InputError(f"groups must be {n} names, one a person of X, of two groups or more")
@@ -138,7 +138,8 @@ class FairnessReport(ReportRows):
         predictions
             (n,) of two values.
         groups
-            (n,) names of the groups; their order is that of a pandas categorical, or sorted.
+            (n,) names of the groups; their order is that of a pandas categorical, or sorted. Several
+            columns of a frame are crossed.
         by
             Columns that slices are cut by. Those with one value, or without a value of `min_cell`
             people, are left out, as `left_out` and the printed report say.

@@ -185,7 +185,7 @@ def _check_values(report: ReportRows) -> None:
     """Refuse rates that are none, numbers above sizes, and values that are missing."""
     value, n, rates, noisy = report.value, report.n, report.is_rate, report.noisy
     blank = np.isnan(value)
-    _complain(blank & (n >= 0) & ~(rates & (n == 0)), "value", n, "people, and no value")
+    _complain(blank & noisy & (n > 0), "value", n, "people with noise, and no value")
     _complain(
         ~blank & rates & ((value < 0) | (value > 1)), "value", value,
         "is not a rate from 0 to 1; divide percentages by 100",
@@ -203,7 +203,7 @@ def _check_values(report: ReportRows) -> None:
     )  # fmt: skip
     _complain(
         (report.below > 0) & ~report.suppressed, "below", report.below,
-        "is set in a row that is not suppressed: value and n must be blank there",
+        "is set in a row that is not suppressed: value must be blank there",
     )  # fmt: skip
 
 
@@ -247,7 +247,7 @@ def _read_numbers(
         try:
             if text.casefold() in MISSING or "_" in text:  # which float would take
                 raise ValueError
-            numbers[row] = float(text) if text else np.nan
+            numbers[row] = float(text) if text not in ("", "*") else np.nan
         except ValueError:
             hint = next((h for mark, h in _HINTS.items() if mark in text), "")
             if text.casefold() in MISSING:

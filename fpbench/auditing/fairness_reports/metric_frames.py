@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fpbench.auditing.fairness_reports.exact_blocks import WHOLE
 from fpbench.auditing.fairness_reports.long_form import read_frame
 from fpbench.auditing.fairness_reports.metric_names import Reading, find_near_metric, read_metric
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
@@ -37,7 +38,7 @@ def read_metric_frames(
 
     if not metric_frames:
         raise InputError("give at least one MetricFrame")
-    parts = [_read_one(frame, metrics) for frame in metric_frames]
+    parts = [_read_one(frame, metrics, decimals is None) for frame in metric_frames]
     names = dict.fromkeys(name for part in parts for name in part if name not in FIXED_COLUMNS)
     columns = [*names, *FIXED_COLUMNS[:4]]
     joined = pd.concat([part.reindex(columns=columns) for part in parts], ignore_index=True)
@@ -52,8 +53,8 @@ def read_metric_frames(
     return read_frame(joined, groups, decimals)
 
 
-def _read_one(metric_frame: Any, metrics: Mapping[str, str] | None) -> DataFrame:
-    """The long form of one frame."""
+def _read_one(metric_frame: Any, metrics: Mapping[str, str] | None, exact: bool) -> DataFrame:
+    """The long form of one frame, whose rates are `exact` or rounded."""
     import pandas as pd
 
     try:
@@ -100,6 +101,14 @@ def _read_one(metric_frame: Any, metrics: Mapping[str, str] | None) -> DataFrame
         # Only of selection rates is the count what they are taken over; and where there is no
         # value, nobody of the group is in the slice.
         n = sizes if metric == "selection-rate" else np.full(len(flat), np.nan)
+        broken = np.abs(value * n - np.rint(value * n)) > WHOLE
+        if exact and 2 * broken.sum() > (n > 0).sum():
+            raise InputError(
+                f"row {int(np.flatnonzero(broken)[0])} of by_group: the selection rate times count "
+                f"is no whole number of people, in {broken.sum()} rows in all: rates with weights "
+                "of people are not read, so make the frame without weights (or say by `decimals` "
+                "that rates are rounded)"
+            )
         long = pd.DataFrame({
             **cells, "group": flat[whose[0]].astype(object), "metric": metric, "value": value,
             "n": np.where(np.isnan(value), 0.0, n),

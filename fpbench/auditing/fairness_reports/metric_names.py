@@ -92,6 +92,11 @@ def explain_unknown(name: object) -> str:
         return (
             f"{name!r} is not a metric: put the number of people into column 'n', beside each rate"
         )
+    if isinstance(name, str) and hyphenate(name).endswith(("difference", "ratio")):
+        return (
+            f"{name!r} compares groups, and is not read, though it may tell of people: give the "
+            "rate of each group"
+        )
     near = find_near_metric(name)
     hint = f"did you mean {near!r}?" if near else f"valid: {', '.join(REPORT_METRICS)}"
     return f"unknown metric {name!r}; {hint}"

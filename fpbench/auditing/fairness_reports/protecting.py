@@ -216,7 +216,7 @@ def _drop_small_cells(rows: ReportRows, least: int) -> ReportRows:
     total = np.bincount(block, weights=rows.n, minlength=len(places))
     total = np.where(rows.is_rate[first], total, rows.n[first])
     # What is suppressed was in cells of the size that had been asked for before.
-    known = ~rows.suppressed[first]
+    known = np.bincount(block, weights=rows.suppressed, minlength=len(places)) == 0
     return rows.take(((total >= least) & known)[block])
 
 

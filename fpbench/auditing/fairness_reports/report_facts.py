@@ -70,6 +70,8 @@ def find_facts_and_rows(
         for label in (-1, 0, 1):
             inside = people if label < 0 else np.where(labelled == label, people, -1)
             where = frozenset(columns.tolist()), label
+            sized = (report.label[rows] == label) & (report.n[rows] >= 0) & ~report.noisy[rows]
+            finder.add_sizes(where, rows[sized], cells[sized], inside)
             mine = (report.label[rows] == label) & ~report.suppressed[rows]
             for noisy in (False, True):
                 part = mine & (report.noisy[rows] == noisy)
@@ -164,6 +166,23 @@ class _Finder:
         self.vague: list[int] = []
         """Suppressed sets of which only a clause is known."""
 
+    def add_sizes(self, where: _Where, rows: NDArray[np.intp], cells: Codes, people: Codes) -> None:
+        """Check the sizes of the cells of one crossing, and add those beside hidden rates."""
+        report = self.report
+        number = ~report.is_rate[rows]
+        keys = 2 * cells[number] + report.prediction[rows[number]]
+        self._check_sizes(rows[number], keys, self._split(people))
+        rows, cells = rows[~number], cells[~number]
+        if not report.round_to:
+            self._check_sizes(rows, cells, people)
+        hidden = report.suppressed[rows]
+        if hidden.any():
+            rows, cells = rows[hidden], cells[hidden]
+            off = 2 * max(report.round_to - 1, 0)  # as of rates without n
+            n = report.n[rows].astype(np.float64)
+            ends = n - off, n + off
+            self._add(where, False, people, cells, report.group[rows], ends, rows)
+
     def add_rows(self, where: _Where, rows: NDArray[np.intp], cells: Codes, people: Codes) -> None:
         """Add what rows say about the cells of one crossing, in which people are."""
         report = self.report
@@ -179,10 +198,9 @@ class _Finder:
         split = self._split(people)
         keys = 2 * cells + np.maximum(prediction, 0)
         noisy = bool(report.noisy[rows[0]])
-        if not noisy and not report.round_to:
-            self._check_sizes(rows[rate], cells[rate], people)
-        sized = number & (n >= 0)
-        self._check_sizes(rows[sized], keys[sized], split)
+        if noisy:
+            sized = number & (n >= 0)
+            self._check_sizes(rows[sized], keys[sized], split)
         size = np.where(rate, n, 1)
         with np.errstate(invalid="ignore"):
             middle, half = np.where(size > 0, value * size, 0), within * size

@@ -50,7 +50,7 @@ def from_json_text(
     except (ValueError, RecursionError) as error:
         raise InputError(f"{file} cannot be read as a JSON file: {error}") from None
     if isinstance(whole, list) and all(isinstance(row, dict) for row in whole):
-        return read_frame(_make_frame(_turn_rows(whole, file), file), groups, decimals)
+        return read_frame(_make_frame(_collect_columns(whole, file), file), groups, decimals)
     if not isinstance(whole, dict) or not isinstance(rows := whole.get("rows"), dict):
         raise InputError(
             f"{file}: a report in JSON is a list of rows, or has an object `rows` of columns"
@@ -58,7 +58,7 @@ def from_json_text(
     return _read_described(_make_frame(rows, file), whole, file, groups, decimals)
 
 
-def _turn_rows(rows: Sequence[Mapping[str, Any]], file: object) -> dict[str, list[Any]]:
+def _collect_columns(rows: Sequence[Mapping[str, Any]], file: object) -> dict[str, list[Any]]:
     """The columns of rows, which may lack some; refused before they take much more memory."""
     names = dict.fromkeys(name for row in rows for name in row)
     check_width(len(names))

@@ -152,7 +152,7 @@ class ReportRows:
     @cached_property
     def suppressed(self) -> Mask:
         """(R,) whether a row has no value, and is not a rate of an empty group."""
-        return np.asarray(np.isnan(self.value) & (self.n != 0))
+        return np.asarray(np.isnan(self.value) & ~(self.is_rate & (self.n == 0)))
 
     @cached_property
     def blocks(self) -> tuple[Codes, Codes]:

@@ -17,6 +17,7 @@ from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_type, show_value, to_array, to_floats
 from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError, suggest_name
+from fpbench.data.groups import group_codes
 
 if TYPE_CHECKING:
     from pandas import Categorical, DataFrame, Series
@@ -201,6 +202,18 @@ def name_rules(rules: Rules) -> tuple[str, ...]:
         f"{text} (rule {code + 1})" if texts.count(text) > 1 else text
         for code, text in enumerate(texts)
     )
+
+
+def cross_groups(groups: Any) -> Any:
+    """Groups in a data frame as one name a person, `f x black`, as data sets have them."""
+    import pandas as pd
+
+    if not isinstance(groups, pd.DataFrame):
+        return groups
+    if groups.shape[1] == 1:
+        return groups.iloc[:, 0]
+    codes, names = group_codes(groups, name="groups")
+    return pd.Categorical.from_codes(codes, pd.Index(names))
 
 
 def name_values(values: Iterable[Any], whose: str = "groups") -> tuple[str, ...]:

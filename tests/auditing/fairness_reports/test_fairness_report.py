@@ -188,7 +188,6 @@ def change(frame, row, column, value):
 BAD_ROWS = [
     ("value", "much", "row 4, column 'value': 'much' is not a number"),
     ("value", 1.5, "row 4, column 'value': 1.5 is not a rate from 0 to 1"),
-    ("value", "", "row 4, column 'value': 27 people, and no value"),
     ("group", " ", "row 4, column 'group': is blank"),
     ("value", "inf", "row 4, column 'value': inf is not a number"),
     ("n", -3, "row 4, column 'n': -3 must be a whole number of at least 0"),

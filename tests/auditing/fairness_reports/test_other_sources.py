@@ -14,6 +14,7 @@ from test_fairness_report import make_people
 from test_protecting import assert_true_of
 
 from fpbench import FairnessReport, InputError, assess
+from fpbench.data.groups import group_codes
 from fpbench.models import RuleList, tree_rules
 
 METRICS = {
@@ -190,3 +191,48 @@ def test_a_metric_that_is_text_is_refused():
         InputError, match="metric 'selection_rate' .* is '50%' in row 0 of by_group"
     ):
         FairnessReport.from_metric_frame(frame)
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.5, 2.0])
+def test_rates_with_weights_of_people_are_named_as_such(noise):
+    """Not as rounded, which would invite to read them as rates of whole people."""
+    X, predictions, labels, groups = make_people_of_columns(300, 0)
+    weights = 1 + noise * np.random.default_rng(0).uniform(size=300)
+    measured = {"selection_rate": fairlearn.selection_rate, "count": fairlearn.count}
+    frame = fairlearn.MetricFrame(
+        metrics=measured, y_true=labels, y_pred=predictions, sensitive_features=groups,
+        control_features=X[["job"]], sample_params={"selection_rate": {"sample_weight": weights}},
+    )  # fmt: skip
+    with pytest.raises(InputError, match="row 0 of by_group: .* rates with weights"):
+        FairnessReport.from_metric_frame(frame)
+    assert FairnessReport.from_metric_frame(frame, decimals=1).within.all()
+    equal = {"selection_rate": {"sample_weight": np.full(300, 2.5)}}
+    alike = fairlearn.MetricFrame(
+        metrics=measured, y_true=labels, y_pred=predictions, sensitive_features=groups,
+        control_features=X[["job"]], sample_params=equal,
+    )  # fmt: skip
+    FairnessReport.from_metric_frame(alike).facts(X, predictions)
+
+
+@pytest.mark.parametrize("metric", ["difference", "demographic_parity_difference", "Impact Ratio"])
+def test_a_comparison_of_groups_is_named_as_such(metric):
+    frame = pd.DataFrame({"group": ["f", "m"], "metric": metric, "value": 0.1})
+    with pytest.raises(InputError, match="compares groups, .* give the rate of each group"):
+        FairnessReport.from_frame(frame)
+
+
+def test_two_attributes_are_crossed_as_an_attack_crosses_them():
+    X, predictions, _, groups = make_people_of_columns(300, 0)
+    two = pd.DataFrame({"sex": groups, "old": np.where(np.arange(300) % 3, "y", "n")})
+    names = [f"{sex} x {old}" for sex, old in two.to_numpy()]
+    report = FairnessReport.from_predictions(X, predictions, two, by=["job"])
+    joined = FairnessReport.from_predictions(X, predictions, names, by=["job"])
+    assert report.groups == joined.groups == group_codes(two)[1]
+    pd.testing.assert_frame_equal(report.to_frame(), joined.to_frame())
+    with pytest.raises(InputError, match=r"one name a person, not of shape \(300, 2\)$"):
+        FairnessReport.from_predictions(X, predictions, two.to_numpy(), by=["job"])
+    few = [part[:40] for part in (X, predictions, two, names)]
+    report = FairnessReport.from_predictions(*few[:3], by=["job"], min_cell=1)
+    first, second = (assess(report, *few[:2], groups=given) for given in few[2:])
+    assert (first.proven == second.proven).all()
+    assert first.leak == second.leak
