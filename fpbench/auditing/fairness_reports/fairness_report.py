@@ -138,8 +138,8 @@ class FairnessReport(ReportRows):
         predictions
             (n,) of two values.
         groups
-            (n,) names of the groups; their order is that of a pandas categorical, or sorted. Several
-            columns of a frame are crossed.
+            (n,) names of the groups; their order is that of a pandas categorical, or sorted.
+            Columns of a frame are crossed.
         by
             Columns that slices are cut by. Those with one value, or without a value of `min_cell`
             people, are left out, as `left_out` and the printed report say.

@@ -85,7 +85,8 @@ def _make_frame(rows: Mapping[str, Any], file: object) -> DataFrame:
 
 def to_parquet_bytes(report: ReportRows, frame: DataFrame) -> bytes:
     """A report as Parquet, its description among the attributes of the frame."""
-    _need_pyarrow()
+    if find_spec("pyarrow") is None:
+        raise InputError(f"Parquet files need pyarrow: {tell_extra('parquet')}")
     frame = frame.copy()
     for name in frame.columns:  # blanks among whole numbers
         if name in ("n", "below"):
@@ -100,7 +101,6 @@ def from_parquet_bytes(
     content: bytes, file: object, groups: Sequence[str] | None, decimals: int | None
 ) -> ReportRows:
     """The report of a Parquet file in long form; InputError for anything else."""
-    _need_pyarrow()
     frame = parse_parquet(content, str(file), _MOST_PLACES)
     described = frame.attrs.get("fpbench", "{}")
     try:
@@ -208,8 +208,3 @@ def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = Counter(name for name, _ in pairs)
         raise ValueError(f"an object has two values of {max(names, key=names.__getitem__)!r}")
     return whole
-
-
-def _need_pyarrow() -> None:
-    if find_spec("pyarrow") is None:
-        raise InputError(f"Parquet files need pyarrow: {tell_extra('parquet')}")
