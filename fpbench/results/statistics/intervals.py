@@ -113,7 +113,7 @@ def _find_far_end(values: NDArray[np.float64], share: float) -> NDArray[Any]:
     from scipy.special import stdtrit
 
     count, signed, mean = values.shape[1], _measure_skewness(values), values.mean(axis=1)
-    skewed = np.abs(signed) > _NORMAL * math.sqrt(_expect_skewness(count)) + _NOISE
+    skewed = np.abs(signed) > _NORMAL * math.sqrt(_average_skewness(count)) + _NOISE
     skewness = np.where(skewed, np.abs(signed), 1.0)
     error = stdtrit(count - 1, 1 - share) / math.sqrt(count) + skewness / (6 * count)
     reach = 3 / skewness * (1 + np.cbrt(skewness * error - 1)) * values.std(axis=1, ddof=1)
@@ -129,7 +129,7 @@ def _measure_skewness(values: NDArray[np.float64]) -> NDArray[Any]:
     return np.asarray(third / np.where(variance > 0, variance, 1) ** 1.5)
 
 
-def _expect_skewness(count: Any) -> Any:
+def _average_skewness(count: Any) -> Any:
     """The mean square of the skewness of `count` normal values (Fisher, 1930)."""
     return 6 * (count - 2) / ((count + 1) * (count + 3))
 
@@ -158,7 +158,7 @@ def bound_jointly(
     varied, counts = varied[counts > 2], counts[counts > 2]
     if len(values) < _LEAST_TOGETHER[0] or counts.sum() < _LEAST_TOGETHER[1]:
         return "few"
-    squares = _measure_skewness(varied) ** 2 / _expect_skewness(counts)
+    squares = _measure_skewness(varied) ** 2 / _average_skewness(counts)
     if chdtrc(len(squares), squares.sum()) < _NOT_NORMAL:
         return "skewed"
     return compute_student(float(values.mean()), float(values.std(ddof=1)), len(values),

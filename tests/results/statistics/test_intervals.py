@@ -293,6 +293,15 @@ def test_the_square_of_the_skewness_of_normal_values_has_this_mean(count):
     assert (stats.skew(values, axis=1) ** 2).mean() == pytest.approx(expect_square(count), rel=0.05)
 
 
+@pytest.mark.parametrize("tried", [1, 2, 10])
+def test_the_greatest_is_above_the_corrected_ends_and_below_the_plain_ones(tried):
+    """2 % of errors on each side, and below over all that were tried."""
+    gaps = np.random.default_rng(tried).normal(size=(3, 8))
+    low, high = bound_greatest(list(gaps), tried, "gain")
+    assert low == max(widen_interval(gap, "gain", 0.02 / tried)[0] for gap in gaps)
+    assert high == max(widen_interval(gap, "gain", 0.02)[1] for gap in gaps)
+
+
 @pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(("others", "seeds"), [(1, 5), (3, 5), (10, 10), (30, 5)])
 def test_the_greatest_of_equal_means_is_seldom_found_above_them(others, seeds):
