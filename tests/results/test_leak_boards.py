@@ -322,6 +322,7 @@ def test_few_values_are_told_as_they_are():
     assert "at once" in said(beside(CLEAR[:10], NULL[:10]))[-1]
     assert "too few to tell" in said(beside(CLEAR[:9], NULL[:9], 20))[-1]
     assert "too few to tell" in said(beside(CLEAR[:10], NULL[:10], 8))[-1]
+    assert "on average over 2 seeds (+0.30 to +0.30; too few" in said(run(CLEAR[:2], ALONE))[-1]
     # Values that are all the same show no law.
     assert "too few to tell" in said(beside(CLEAR, [0.001] * 12))[-1]
 
