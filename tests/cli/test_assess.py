@@ -432,8 +432,8 @@ def test_what_the_page_tells_to_type_does_what_it_says(tmp_path, command, monkey
     start, shown_start = (text.partition(" of ")[0] for text in (done.stdout, shown.text))
     assert start == shown_start == "Do not publish: the group"
     for row in (
-        "job smith and age [27, 37), predicted 1",
-        "job nurse and age [37, 46), predicted 1",
+        "job clerk and hours <17, predicted 0",
+        "age [37, 46) and hours >=42, predicted 0",
     ):
         assert row in shown.text
         assert row in done.stdout

@@ -403,7 +403,7 @@ def test_a_guarantee_limits_the_leak():
         options = {"noise": "discrete-laplace", "epsilon": epsilon, "rng": 0, "order": 1}
         result = assess(make_report(X, predictions, groups, **options), X, predictions)
         limits.append(result.private_limit)
-        assert "points by differential privacy" in str(result)
+        assert f"(epsilon {epsilon:g}, as the report states)" in " ".join(str(result).split())
     assert limits == sorted(limits)
     # Of two groups: at most e^eps / (1 + e^eps), and one half is known before.
     share = result.prior[0].max()
