@@ -182,8 +182,8 @@ def _condition_on_facts(prior: _Floats, counted: CountedProblem) -> PosteriorBel
         answer = replace(answer, probabilities=later.probabilities)
         if math.isinf(later.claim_bits):
             answer = replace(answer, log_probability=-math.inf)
-    exact = ascent.exact.all() and not others
-    return _report(prior, answer, "exact" if exact else "maximum-entropy")
+    everywhere = bool(ascent.exact.all()) and not others
+    return _report(prior, answer, "exact" if everywhere else "maximum-entropy")
 
 
 def _report(prior: _Floats, answer: Conditioned, method: Method) -> PosteriorBeliefs:

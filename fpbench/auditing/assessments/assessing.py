@@ -179,8 +179,9 @@ def assess(
     )  # fmt: skip
     if inside.all():
         return result
-    learnt = beliefs is None or isinstance(beliefs, str)
-    return result.over(inside, None if learnt else check_beliefs(beliefs))
+    if beliefs is None or isinstance(beliefs, str):
+        return result.over(inside)
+    return result.over(inside, check_beliefs(beliefs))
 
 
 def assess_series(

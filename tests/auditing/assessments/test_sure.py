@@ -79,6 +79,6 @@ def test_who_was_sure_before_is_not_made_sure():
 
 @pytest.mark.parametrize("sure", [1, "0.3", "101%", "much", 0.2])
 def test_a_belief_that_counts_is_a_share(sure):
-    X, predictions, groups, report = make_telling()
+    X, predictions, _, report = make_telling()
     with pytest.raises(InputError, match=r"sure \(--sure\)"):
         assess(report, X, predictions, sure=sure)
