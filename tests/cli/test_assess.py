@@ -61,7 +61,7 @@ def test_the_record_says_all_that_matters(work, command):
     record = json.loads((work / "out.json").read_text())
     assert record["verdict"] in " ".join(done.stdout.split())
     assert record["passes"] is False
-    assert record["criteria"] == {"max_leak": 0.01, "max_proven": 0}
+    assert record["criteria"] == {"max_leak": 0.01, "max_proven": 0, "sure": 0.999}
     measured = {"leak": record["measures"]["leak"], "proven": record["measures"]["proven"]}
     assert {each["name"]: each["measured"] for each in record["checks"]} == measured
     assert {each["name"]: each["threshold"] for each in record["checks"]} == {

@@ -346,7 +346,7 @@ def test_an_assessment_is_plain_data_too():
     result = assess(report, X, predictions, groups=groups)
     told = json.loads(json.dumps(result.to_json(), allow_nan=False))
     assert told["verdict"] == result.verdict
-    assert told["criteria"] == {"max_leak": 0.01, "max_proven": 0}
+    assert told["criteria"] == {"max_leak": 0.01, "max_proven": 0, "sure": 0.999}
     measures = told["measures"]
     assert measures["with"] - measures["without"] == pytest.approx(measures["leak"])
     assert measures["proven"] == result.proven.sum()
@@ -374,9 +374,9 @@ class Text(HTMLParser):
 
 def test_names_are_shown_and_not_obeyed():
     X, predictions, groups = make_people()
-    X["a"] = X["a"].replace("1", "<script>\x1b[2J")
+    X["likely"] = X["likely"].replace("1", "<script>\x1b[2J")
     report = make_report(X, predictions, groups, order=1, by=["a", "likely"], min_cell=0)
-    result = assess(report, X, predictions, groups=groups)
+    result = assess(report, X, predictions, groups=groups, beliefs="shares")
     html = Text()
     html.feed(result._repr_html_())
     assert html.tags == {"p", "b", "ul", "li", "table", "tr", "th", "td"}
@@ -482,21 +482,21 @@ def test_what_only_sizes_and_counts_together_prove_is_proven():
     X, predictions, groups = FIVE
     report = publish_five(decimals=0)
     for known in (None, groups):
-        result = assess(report, X, predictions, groups=known, max_leak=1.0)
+        result = assess(report, X, predictions, groups=known, max_leak="100%")
         assert result.proven.tolist() == [False, True, False, False, False]
         assert not result.undecided.any()
         assert result.verdict.startswith("Do not publish: the group of 1 of 5 people is proven")
         assert "no other group can be proven" in str(result)
     # A toolkit may print the rate of nobody as 0 or 1: all may be women, or all men.
     foreign = FairnessReport.from_frame(report.to_frame())
-    assert not assess(foreign, X, predictions, max_leak=1.0).proven.any()
+    assert not assess(foreign, X, predictions, max_leak="100%").proven.any()
 
 
 @pytest.mark.parametrize("search", [False, True])
 def test_who_is_undecided_is_told_first_and_the_report_does_not_pass(monkeypatch, search):
     X, predictions, groups = FIVE
     report = publish_five(decimals=0)
-    limits = {"max_leak": 1.0, "search": search, "rng": 0}
+    limits = {"max_leak": "100%", "search": search, "rng": 0}
     monkeypatch.setattr("fpbench.auditing.assessments.attack._SHARE", 0.0)
     result = assess(report, X, predictions, groups=groups, **limits)
     told = result.to_json()
@@ -510,7 +510,7 @@ def test_who_is_undecided_is_told_first_and_the_report_does_not_pass(monkeypatch
 def test_what_exact_methods_do_not_cover_is_not_decided():
     """Both numbers behind a rate without size are multiples, which no fact says."""
     X, predictions, groups = FIVE
-    result = assess(publish_five(round_to=2, rng=0), X, predictions, groups=groups, max_leak=1.0)
+    result = assess(publish_five(round_to=2, rng=0), X, predictions, groups=groups, max_leak="100%")
     assert result.proven.any() or result.verdict.startswith("Not decided, because ")
     assert not result.passes
 
