@@ -1,10 +1,11 @@
-"""Worlds: groups of all people that satisfy everything known, and proofs that there are no others.
+"""Whether people's groups follow from everything known: integer programs.
 
-Whether a person's group follows from facts is decided by integer programs over numbers of people
-with the same sets, whose groups can be exchanged. Of those who have had one group in every world so
-far, a program looks for a world in which as many as possible have another: first near a known
-world, where only people with similar sets change, and then among all. If none can change, their
-group is proven; each world is a witness that the groups of those who differ are not provable.
+A world is groups of all people that satisfy all facts, ranges and clauses. Programs are over
+numbers of people with the same sets, whose groups can be exchanged. Of those who have had one group
+in every world so far, walks look for worlds in which they have another (`WorldWalks`), and then
+programs for a world in which as many as possible do: first near a known world, where only few
+people change, and then among all. If none can change, their group is proven; a world in which they
+do is a witness that it is not provable.
 """
 
 from __future__ import annotations
@@ -23,16 +24,17 @@ from fpbench.claims.clauses import Clauses
 from fpbench.claims.set_counts import Facts, Floats, Mask
 from fpbench.correction.exact.highs import HighsModel
 from fpbench.correction.facts.linear_programs import number_rows
+from fpbench.correction.facts.world_walks import WorldWalks
 
-_GAP = 1.0
-"""A program ends if no world can have more than twice as many people of another group."""
+_GAP = 0.5
+"""A program ends if no world can have half as many people more of another group."""
 _NEAR = 50
 """Atoms that change in the first programs; and so many times more in later ones:"""
 _GROWTH = 2
 _FAILURES = 3
 """Programs without a new world until more atoms change."""
-_WANTED = 2
-"""Sets that undecided atoms have more in common with the chosen one than others, as it were."""
+_WALKED = 0.5
+"""Share of the time for walks, before programs."""
 _SECONDS = 2.0
 """Longest program in which few atoms change."""
 
@@ -54,13 +56,17 @@ class Worlds(NamedTuple):
 
 
 def find_worlds(
-    facts: Facts, possible: Mask, groups: NDArray[np.intp] | None, deadline: float
+    facts: Facts,
+    possible: Mask,
+    groups: NDArray[np.intp] | None,
+    deadline: float,
+    seen: Mask | None = None,
 ) -> Worlds:
     """Decide whether the groups of people who are not proven follow from facts.
 
     `possible`: (n, K) groups that people may have, as far as was proven. `groups`: (n,) codes of
     groups that are a world, the true ones for instance; None if none is known. `deadline`: by
-    `time.perf_counter`.
+    `time.perf_counter`. `seen`: (n, K) groups that people have in other worlds that are known.
 
     Raises ContradictionError if there is no world.
     """
@@ -75,9 +81,14 @@ def find_worlds(
         left.membership[first].T.tocsr(), left.low, left.high, ~left.derived, left.clauses,
         np.bincount(atom, minlength=len(first)), own[first],
     )  # fmt: skip
-    may, met = own[first], np.zeros((len(first), k), np.bool_)
+    may, met = own[first], world > 0
+    if seen is not None:
+        np.logical_or.at(met, atom, seen[rest])
     for part in program.split():
-        found = program.narrow(part).decide(None if groups is None else world[part], deadline)
+        if time.perf_counter() > deadline:
+            break
+        start = None if groups is None else world[part]
+        found = program.narrow(part).decide(start, met[part], deadline)
         if found is None:
             raise left.contradiction(np.unique(left.membership[first[part]].indices))
         may[part], met[part] = found
@@ -139,36 +150,47 @@ class _Program(NamedTuple):
             self.people[atoms], self.possible[atoms],
         )  # fmt: skip
 
-    def decide(self, world: _Whole | None, deadline: float) -> tuple[Mask, Mask] | None:
-        """(A, K) groups that are possible, and those in worlds that were found; None without any.
+    def decide(self, world: _Whole | None, seen: Mask, deadline: float) -> tuple[Mask, Mask] | None:
+        """(A, K) groups that are possible, and those in known worlds; None if there is no world.
 
-        `world`: (A, K) people of each group in a world, if one is known.
+        `world`: (A, K) people of each group in a world, if one is known. `seen`: (A, K) groups in
+        it and others.
         """
         possible, many = self.possible.copy(), len(self.people)
         if world is None:
             world, proven = self.solve(np.zeros(0, np.intp), deadline - time.perf_counter())
             if world is None:
-                return None if proven else (possible, np.zeros(possible.shape, np.bool_))
-        seen, rng = world > 0, np.random.default_rng(20260106)
+                return None if proven else (possible, seen)
+        seen, rng = seen | (world > 0), np.random.default_rng(20260106)
         size, failures = _NEAR, 0
+        walks = None
+        if many > _NEAR:
+            most = self.people[:, None] * self.possible
+            told = np.flatnonzero(self.told)
+            walks = WorldWalks(self.sets[told], self.low[told], self.high[told], most, deadline)
+            until = deadline - (deadline - time.perf_counter()) * (1 - _WALKED)
+            seen |= walks.show(world, self._allows, until)
         while (left := deadline - time.perf_counter()) > 0:
             todo = np.flatnonzero((seen.sum(axis=1) == 1) & (possible.sum(axis=1) > 1))
             if not len(todo):
                 break
             near = np.arange(many)
-            if size < many:
-                alike = self.sets.T @ self.sets[:, [rng.choice(todo)]].toarray()[:, 0]
-                alike[todo] += _WANTED
-                near = np.sort(np.argsort(-alike - rng.random(many))[:size])
+            if walks is not None and size < many:
+                one = int(rng.choice(todo))
+                # Moves know nothing of clauses.
+                near = self._find_alike(one, rng) if len(self.clauses) else walks.grow(one, size)
+                near = np.sort(near[:size])
                 left = min(left, _SECONDS)
             now = np.flatnonzero(np.isin(near, todo))
-            found, proven = self.narrow(near, world).solve(now, left, world[near])
+            found, proven = self.narrow(near, world).solve(
+                now, left, world[near], whole=size >= many
+            )
             if found is not None and ((found > 0) & ~seen[near]).any():
                 world[near] = found
                 seen[near] |= found > 0
                 failures = 0
             elif size >= many:
-                if proven:
+                if proven and found is not None:
                     possible[todo] = seen[todo]
                 break
             elif not proven:
@@ -179,14 +201,25 @@ class _Program(NamedTuple):
                 size, failures = size * _GROWTH, 0
         return possible, seen
 
+    def _find_alike(self, atom: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """(A,) all atoms, those first that have most sets in common with one."""
+        alike = self.sets.T @ self.sets[:, [atom]].toarray()[:, 0].astype(np.int64)
+        return np.argsort(-alike - rng.random(len(alike)))
+
     def solve(
-        self, targets: NDArray[np.intp], seconds: float, world: _Whole | None = None
+        self,
+        targets: NDArray[np.intp],
+        seconds: float,
+        world: _Whole | None = None,
+        *,
+        whole: bool = True,
     ) -> tuple[_Whole | None, bool]:
         """A world (A, K) in which many targets have another group; None if none was found.
 
         The second value is whether there is no world, or none in which a target differs.
 
-        `targets`: atoms that have one group in the known world (A, K).
+        `targets`: atoms that have one group in the known world (A, K). `whole`: whether the answer
+        is a proof, and solved again without the known world.
         """
         model, count = self._model()
         start = None if world is None else (count.ravel(), world.ravel().astype(np.float64))
@@ -195,21 +228,34 @@ class _Program(NamedTuple):
         pairs = np.stack([count[targets, groups], differ], axis=1)
         for pair, size in zip(pairs, self.people[targets], strict=True):
             model.row(pair, [1, 1], -np.inf, size)
-        try:
-            answer = model.solve(seconds, gap=_GAP, start=start)
-        except FpbenchError:  # HiGHS gave up
-            return None, False
-        if answer is None or answer.values is None:
-            return None, answer is None
+        deadline = time.perf_counter() + seconds
+        # HiGHS may call a start optimal whose cost is not its bound: no proof rests on a start.
+        for gap, known in ((_GAP, start), (0.0, None)):
+            try:
+                answer = model.solve(deadline - time.perf_counter(), gap=gap, start=known)
+            except FpbenchError:  # HiGHS gave up
+                return None, False
+            if answer is None or answer.values is None:
+                return None, answer is None
+            moved, none = (answer.values[differ] > 0.5).any(), answer.bound > -0.5
+            if moved or not answer.proven or (none and not whole):
+                break
+        assert answer is not None and answer.values is not None
         world = np.rint(answer.values[count]).astype(np.int64)
-        counts = self.sets.astype(np.int64) @ world
-        if (
-            (world.sum(axis=1) != self.people).any()
-            or ((counts < self.low) | (counts > self.high)).any()
-            or len(self.clauses.find_broken(counts))
-        ):
+        if not self._allows(world):
             return None, False
-        return world, answer.proven and answer.bound > -0.5
+        return world, bool(answer.proven and none)
+
+    def _allows(self, world: _Whole) -> bool:
+        """Whether numbers of people (A, K) satisfy everything."""
+        counts = self.sets.astype(np.int64) @ world
+        return bool(
+            (world >= 0).all()
+            and (world <= self.people[:, None] * self.possible).all()
+            and (world.sum(axis=1) == self.people).all()
+            and ((counts >= self.low) & (counts <= self.high)).all()
+            and not len(self.clauses.find_broken(counts))
+        )
 
     def _model(self) -> tuple[HighsModel, NDArray[np.intp]]:
         """A program whose solutions are worlds, and its variables (A, K)."""
