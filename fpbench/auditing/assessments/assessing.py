@@ -230,7 +230,7 @@ def assess_series(
         allowed = replace(allowed, leak=_MAX_LEAK)
     reader, folds_matter = Reader(prior, truth, error), False
     if fit is None:
-        findings = attack(facts, reader, attacked - time.perf_counter())
+        findings = attack(facts, reader, attacked - time.perf_counter(), decide=True)
     else:
         reader, findings, folds_matter = attack_cross_fitted(
             facts, fit, reader, allowed, attacked - time.perf_counter()

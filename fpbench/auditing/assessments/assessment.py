@@ -205,13 +205,16 @@ class Assessment:
             f"{format_percent(self.without)} %"
         )
         start = "May be published within these limits" if self.passes else "Do not publish"
+        open_ = int(self.undecided.sum())
         if self._holds and not self.finished:
             why = "the attack ran out of time"
-            if self.undecided.any() and not self.facts.ranges_alone:
-                why = f"the group of {self.undecided.sum():,} more may be provable"
+            if open_ and not self.facts.ranges_alone:
+                why = f"the group of {open_:,} more may be provable"
             start = f"Not decided, because {why}; so far"
         elif self._holds and self.folds_matter:
             start = "Not decided, because the leak is so near its limit that the folds decide"
+        elif open_:
+            finding = f"of {open_:,} people it is open whether their group can be proven; {finding}"
         return f"{start}: {finding} (allowed: {self.allowed})."
 
     @property

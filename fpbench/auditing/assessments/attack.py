@@ -159,6 +159,8 @@ def attack(
     seconds: float = 60.0,
     allowed: Allowed | None = None,
     solver: LinearSolver | None = None,
+    *,
+    decide: bool = False,
 ) -> Findings:
     """What an adversary learns from facts: proofs, and beliefs about everybody else.
 
@@ -175,6 +177,9 @@ def attack(
         nothing stops the attack.
     solver
         Of linear programs, for several attacks; by default one of its own.
+    decide
+        Whether worlds are looked for that show who cannot be proven, of any number of people and
+        any facts; else only where linear programs may miss proofs.
     """
     deadline = time.perf_counter() + seconds
     likely = facts.settle_noise()
@@ -202,8 +207,8 @@ def attack(
     possible = prove_and_log(facts, propagated, started + longest, solver=solver)
     finished = time.perf_counter() - started < longest
     worlds = Worlds(possible, truth)
-    if not facts.ranges_alone or facts.people <= _FEW:
-        now = time.perf_counter()
+    now = time.perf_counter()
+    if now < deadline and (decide or not facts.ranges_alone or facts.people <= _FEW):
         share = _SHARE if allowed is None else _SHARE_OF_CHANGE
         worlds = find_worlds(facts, possible, reader.truth, now + (deadline - now) * share)
     finished &= facts.ranges_alone or not worlds.undecided.any()
@@ -249,7 +254,7 @@ def attack_cross_fitted(
         return replace(reader, prior=np.mean(parts, axis=0))
 
     reader = average(repetitions)
-    findings = attack(facts, reader, deadline - time.perf_counter())
+    findings = attack(facts, reader, deadline - time.perf_counter(), decide=True)
     while True:
         half = len(repetitions) // 2
         same = all(
