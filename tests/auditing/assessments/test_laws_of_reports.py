@@ -100,3 +100,27 @@ def test_what_groups_hide_counts_as_all_its_numbers(defences):
     assert count_nats(again) == pytest.approx(count_nats(hidden), abs=1e-9)
     read = ReportSeries.of(hidden, predictions, len(X)).read(X, None)
     assert limit_fact_nats(read.facts) <= count_nats(hidden) + 1e-9
+
+
+@pytest.mark.parametrize("utility", ["absolute", "squared", "root", "indicator"])
+def test_a_number_that_the_exponential_mechanism_chose_is_read_by_its_law(utility):
+    """Of a file, too; with the sum that makes probabilities of each true number 1."""
+    X, predictions, groups, beliefs = make_world(7, n=24, cells=1)
+    noise = {"use": "exponential", "utility": utility}
+    report = publish(X, predictions, groups, noise=noise, epsilon=6.0, rng=0)
+    report = FairnessReport.from_frame(report.to_frame(), groups=report.groups)
+    report = report.take((report.cells < 0).all(axis=1) & (report.metric == "selected"))
+    facts = report.facts(X, predictions)
+    size, width = int((predictions == 1).sum()), float(report.width[0])
+    away = np.abs(np.arange(size + 1.0) - np.arange(size + 1.0)[:, None])
+    loss = {"absolute": away, "squared": away**2, "root": away**0.5, "indicator": 1.0 * (away > 0)}
+    law = np.exp(-loss[utility] / width)
+    law /= law.sum(axis=1, keepdims=True)  # of each chosen number, by the true one
+    women, men = (int(report.value[report.group == k][0]) for k in (0, 1))
+    likelihood = law[:, men] * law[::-1, women]
+    inside = np.flatnonzero(predictions == 1)
+    found = condition_beliefs(facts, beliefs)
+    for person in inside:
+        p, others = beliefs[person, 1], add_up(beliefs[inside[inside != person], 1])
+        one, zero = p * others @ likelihood[1:], (1 - p) * others @ likelihood[:-1]
+        assert found.beliefs[person, 1] == pytest.approx(one / (one + zero), abs=1e-9)
