@@ -196,11 +196,11 @@ def test_rounding_to_multiples_of_1_and_ranges_of_one_number_are_exact(seed):
 def test_who_is_believed_by_more_than_999_in_1000_is_right_995_times_in_1000(law):
     """Of simulated worlds, exact and by maximum entropy; and beliefs expect what they get."""
     rng = np.random.default_rng(law)
-    for limit, off in ((exact_components._MOST_STEPS, 0.01), (-1, 0.03)):
+    for limit, worlds, off in ((exact_components._MOST_STEPS, 400, 0.03), (-1, 100, 0.06)):
         sure, right, expected, got, people = 0, 0, 0.0, 0, 0
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(exact_components, "_MOST_STEPS", limit)
-            for _ in range(400):
+            for _ in range(worlds):
                 n = int(rng.integers(4, 13))
                 beliefs = rng.dirichlet([1, 1], n)
                 truth = (rng.random(n) < beliefs[:, 1]).astype(int)
@@ -208,11 +208,11 @@ def test_who_is_believed_by_more_than_999_in_1000_is_right_995_times_in_1000(law
                 facts = publish(rng, members, truth, 2, [law])
                 if not len(facts):
                     continue
-                after = condition_beliefs(facts, beliefs, propagate(facts), iterations=300).beliefs
+                after = condition_beliefs(facts, beliefs, propagate(facts), iterations=100).beliefs
                 named = after.argmax(axis=1)
                 new = (after.max(axis=1) > 0.999) & (beliefs.max(axis=1) <= 0.999)
                 sure, right = sure + new.sum(), right + (named == truth)[new].sum()
                 expected, got = expected + after.max(axis=1).sum(), got + (named == truth).sum()
                 people += n
         assert right >= 0.995 * sure - (sure < 200), (law, limit, right, sure)
-        assert expected / people == pytest.approx(got / people, abs=off + 0.02)
+        assert expected / people == pytest.approx(got / people, abs=off)
