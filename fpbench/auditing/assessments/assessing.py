@@ -451,9 +451,9 @@ def _read_guarantees(series: ReportSeries, prior: Floats) -> _Privacy:
     for name, report in zip(series.names, series.reports, strict=True):
         if not report.noisy.all():
             return _Privacy(None, f"none, for numbers of {name} have no noise")
-        if report.guarantee is None:
+        if (own := report.stated) is None:
             return _Privacy(None, f"none, for {name} states no guarantee of exactly these rows")
-        stated.append(report.guarantee)
+        stated.append(own)
     try:
         whole = compose(one.guarantee for one in stated)
     except InputError as error:

@@ -335,8 +335,7 @@ class FairnessReport(ReportRows):
                 f"{LAWS[law]} {width!r}" if law else ""
                 for law, width in zip(self.law.tolist(), self.width.tolist(), strict=True)
             ]
-        if self.guarantee is not None and len(self):
-            stated = self.guarantee.model_copy(update={"rows": self.hash_values()})
+        if (stated := self.stated) is not None and len(self):
             frame["guarantee"] = [stated.model_dump_json(), *[""] * (len(self) - 1)]
         if self.below.any():
             frame["below"] = _blank(self.below, self.below == 0)

@@ -110,7 +110,7 @@ def read_frame(
     _check_repeats(report, _read_texts(frame, "metric"))
     if groups is None:
         _check_spelling(report)
-    return replace(report, guarantee=_read_guarantee(frame, report))
+    return replace(report, guarantee=_read_guarantee(frame))
 
 
 def check_width(columns: int) -> None:
@@ -294,14 +294,14 @@ def _read_noise(frame: DataFrame) -> tuple[Codes, Floats]:
     return laws, widths
 
 
-def _read_guarantee(frame: DataFrame, report: ReportRows) -> StatedGuarantee | None:
-    """The one guarantee that is stated of exactly these rows; None if there is none."""
+def _read_guarantee(frame: DataFrame) -> StatedGuarantee | None:
+    """The one guarantee that is stated; None if there is none, or several."""
     stated: dict[str, int] = {}
     if "guarantee" in frame:
         for row, text in enumerate(_read_texts(frame, "guarantee")):
             stated.setdefault(text, row)
     read = [StatedGuarantee.parse(text, row) for text, row in stated.items() if text]
-    return read[0] if len(read) == 1 and read[0].rows == report.hash_values() else None
+    return read[0] if len(read) == 1 else None
 
 
 def _read_metrics(frame: DataFrame) -> tuple[NDArray[Any], NDArray[np.bool_]]:

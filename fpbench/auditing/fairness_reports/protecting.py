@@ -74,7 +74,8 @@ def protect_rows(report: ReportRows, defences: Defences) -> ReportRows:
     record = _record(rows.defences, defences)
     if not defences.sizes and (report.suppressed | (report.n >= 0)).all():
         record["sizes"] = False
-    return replace(_drop_idle_columns(rows), defences=record, people=report.people)
+    done = replace(_drop_idle_columns(rows), defences=record, people=report.people)
+    return done.state(report.stated if defences.noise is None else rows.guarantee)
 
 
 def round_rates(rows: ReportRows, decimals: int) -> ReportRows:

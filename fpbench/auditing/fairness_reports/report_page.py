@@ -42,7 +42,7 @@ def to_page(report: ReportRows, title: str) -> str:
     slices = len(np.unique(report.cells, axis=0))
     groups = ", ".join(map(escape, report.groups))
     done = "; ".join(f"{name} {_say(value)}" for name, value in report.defences.items()) or "none"
-    done += f". Differential privacy: {report.guarantee}" if report.guarantee else ""
+    done += f". Differential privacy: {stated}" if (stated := report.stated) else ""
     lines = [
         '<!doctype html>', '<html lang="en">', '<head>', '<meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',

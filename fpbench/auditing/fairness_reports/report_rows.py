@@ -84,8 +84,8 @@ class ReportRows:
     defences
         What was done to the exact report, by the names of the parameters of `protect`.
     guarantee
-        Of the noise, for a change of one person's group; None if there is no noise, or nothing is
-        stated of exactly these rows. That of a file is a claim of whoever wrote it.
+        Of the noise, for a change of one person's group, or None; `stated` is it if it is about
+        exactly these rows. That of a file is a claim of whoever wrote it.
     left_out
         Columns that slices were to be cut by and are not, and why; of a report that is made of
         predictions, and in no file.
@@ -180,7 +180,20 @@ class ReportRows:
             raise InputError(
                 f"which must be a mask or numbers of {n} rows, not {show_value(which)}"
             )
-        return replace(self, **{name: getattr(self, name)[rows] for name in _PER_ROW})
+        taken = replace(self, **{name: getattr(self, name)[rows] for name in _PER_ROW})
+        return taken.state(self.stated)
+
+    @property
+    def stated(self) -> StatedGuarantee | None:
+        """The guarantee, if it is of exactly these rows, and not of others that they were."""
+        own = self.guarantee
+        return own if own is not None and own.rows == self.hash_values() else None
+
+    def state(self, guarantee: StatedGuarantee | None) -> Self:
+        """The same rows, with a guarantee that is about them, or without any."""
+        if guarantee is not None:
+            guarantee = guarantee.model_copy(update={"rows": self.hash_values()})
+        return replace(self, guarantee=guarantee)
 
     def _look_up(self, values: list[int]) -> Codes:
         names, inverse = np.unique(self.metric, return_inverse=True)

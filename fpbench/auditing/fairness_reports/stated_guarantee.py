@@ -29,7 +29,7 @@ class StatedGuarantee(BaseModel):
     fitted: bool = False
     """Whether the law of the noise was fitted to draws, which is no law to limit information by."""
     rows: str = ""
-    """Checksum of the rows that a file states it of (`ReportRows.hash_values`)."""
+    """Checksum of the rows that it is about (`ReportRows.hash_values`)."""
 
     @classmethod
     def parse(cls, text: str, row: int) -> Self:

@@ -374,7 +374,7 @@ class Text(HTMLParser):
 
 def test_names_are_shown_and_not_obeyed():
     X, predictions, groups = make_people()
-    X["likely"] = X["likely"].replace("1", "<script>\x1b[2J")
+    X["likely"] = X["likely"].replace("0", "<script>\x1b[2J")
     report = make_report(X, predictions, groups, order=1, by=["a", "likely"], min_cell=0)
     result = assess(report, X, predictions, groups=groups, beliefs="shares")
     html = Text()

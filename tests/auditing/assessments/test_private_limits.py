@@ -160,19 +160,20 @@ def test_a_file_keeps_the_guarantee_of_its_rows(tmp_path_factory, kind, noise, e
     place = tmp_path_factory.mktemp("files") / f"report.{kind}"
     getattr(report, f"to_{kind}")(place)
     again = FairnessReport.from_file(place)
-    assert again.guarantee.model_copy(update={"rows": ""}) == report.guarantee
-    fewer = again.protect(order=0)
-    assert fewer.guarantee == again.guarantee
-    assert FairnessReport.from_frame(fewer.to_frame()).guarantee  # of the fewer rows
+    assert again.stated == report.stated is not None
+    for fewer in (again.protect(order=0), again.take([0, 2])):
+        assert replace(fewer, guarantee=again.guarantee).stated is None
+        assert fewer.stated.guarantee == report.stated.guarantee
+        assert FairnessReport.from_frame(fewer.to_frame(), groups=report.groups).stated
     frame = again.to_frame()
     shuffled = frame.sample(frac=1, random_state=0)[frame.columns[::-1]]
-    assert FairnessReport.from_frame(shuffled).guarantee
+    assert FairnessReport.from_frame(shuffled).stated
     assert "for a change of one person&#x27;s group" in report.to_html()
 
 
 def test_exact_reports_state_none():
     report, *_ = make_noisy(noise=None, epsilon=None)
-    assert report.guarantee is None
+    assert report.guarantee is report.stated is None
     assert "guarantee" not in report.to_frame()
     assert "Differential privacy" not in report.to_html()
 
@@ -217,12 +218,25 @@ def test_other_rows_have_no_guarantee_and_it_is_said(edit):
     frame = report.to_frame()
     edited = edit(frame)
     again = FairnessReport.from_frame(frame if edited is None else edited)
-    assert again.guarantee is None
+    assert again.stated is None
+    assert "guarantee" not in again.to_frame()
+    assert again.protect(order=0).stated is again.take([0, 1]).stated is None
     result = assess(again, X, predictions)
     assert result.private_limit is None
     told = "no limit by differential privacy: none, for the report states no guarantee of exactly"
     assert told in " ".join(str(result).split())
     assert result.to_json()["measures"]["private_limit"] is None
+
+
+def test_rows_that_are_edited_in_python_have_no_guarantee_either():
+    report, X, predictions = make_noisy(order=0)
+    edited = replace(report, n=report.n + 1)
+    assert edited.stated is None
+    assert "guarantee" not in edited.to_frame()
+    assert report.stated
+    report.value[0] = 0.25
+    assert report.stated is None
+    assert assess(report, X, predictions).private_limit is None
 
 
 def test_numbers_without_noise_have_no_limit():
