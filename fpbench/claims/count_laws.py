@@ -73,7 +73,7 @@ class CountLaws(NamedTuple):
         return CountLaws(self.kind[numbers], self.width[numbers], self.rounded[numbers])
 
 
-def straighten(kind: int, width: Floats, sizes: NDArray[np.integer]) -> Floats:
+def find_stand_ins(kind: int, width: Floats, sizes: NDArray[np.integer]) -> Floats:
     """(M,) scales of the Laplace laws that stand for one of the exponential mechanism.
 
     They are as likely as it at a distance of half of a set's size, and less likely nearer by.

@@ -28,7 +28,7 @@ from fpbench.claims.count_laws import (
     LAWS,
     ROUNDING,
     CountLaws,
-    straighten,
+    find_stand_ins,
     weigh_number,
 )
 from fpbench.claims.set_tables import Integers, SetTable, list_members, pack_sets
@@ -432,7 +432,7 @@ class Facts(Constraint):
         for law in np.unique(kind[kind >= EXPONENTIAL]).tolist():
             own = np.flatnonzero(kind == law)
             squared = LAWS[law] == "exponential-squared"
-            scale = straighten(law, width[own], self.sizes[own])
+            scale = find_stand_ins(law, width[own], self.sizes[own])
             width[own] = np.sqrt(width[own] / 2) if squared else scale
             kind[own] = GAUSSIAN if squared else LAPLACE
         return replace(self, low=low, high=high, laws=CountLaws(kind, width, rounded))

@@ -166,6 +166,12 @@ ENTRANCES = {
     "FairnessReport.protect": lambda e: fpbench.FairnessReport.from_predictions(
         pd.DataFrame({"x": [0, 0, 1, 1]}), [0, 1, 0, 1], list("abab"), by=["x"], min_cell=0
     ).protect(noise="laplace", epsilon=e),
+    "Mechanism.find_exact_law": lambda e: [
+        fpbench.component("mechanism", name).find_exact_law(
+            COUNT_SENSITIVITY["attribute"], e, np.array([5])
+        )
+        for name in NOISES
+    ],
     "Mechanism.find_noise_law": lambda e: [
         fpbench.component("mechanism", name).find_noise_law(
             COUNT_SENSITIVITY["attribute"], e, np.array([5])

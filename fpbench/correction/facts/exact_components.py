@@ -275,7 +275,7 @@ class _Counts:
             for shift in np.flatnonzero(b > -np.inf):
                 part = both[shift : shift + len(a)]
                 np.logaddexp(part, a + b[shift], out=part)
-        return _unflatten(both, shape)
+        return _to_box(both, shape)
 
     def _subtract(self, after: Floats, other: Floats) -> Floats:
         """Log-likelihoods of one part, from those of the sum: a correlation."""
@@ -355,7 +355,7 @@ def _flatten(box: Floats, shape: tuple[int, ...]) -> Floats:
     return padded.ravel()[: last + 1]
 
 
-def _unflatten(flat: Floats, shape: tuple[int, ...]) -> Floats:
+def _to_box(flat: Floats, shape: tuple[int, ...]) -> Floats:
     """The box of a shape whose numbers these are, row by row."""
     return flat[: int(np.prod(shape))].reshape(shape)
 
