@@ -292,6 +292,8 @@ def test_a_leak_that_seeds_tell():
         f"the population gains at most {format_points_above(np.mean(limits))} points on average "
         "from it."
     )
+    # What uses no disclosure is not among the lines that it was chosen from.
+    assert said(beside(CLEAR) + run([None] * 12, ALONE, learner="first"))[-1] == added
 
 
 def test_a_leak_that_seeds_do_not_tell():
