@@ -325,6 +325,8 @@ def test_few_values_are_told_as_they_are():
     assert "too few to tell" in said(beside(CLEAR[:9], NULL[:9], 20))[-1]
     assert "too few to tell" in said(beside(CLEAR[:10], NULL[:10], 8))[-1]
     assert "on average over 2 seeds (+0.30 to +0.30; too few" in said(run(CLEAR[:2], ALONE))[-1]
+    three = said(run([0.006, 0.001, 0.002], ALONE))[-1]
+    assert "adds 0.30 points on average over 3 seeds (+0.10 to +0.60; too few to tell" in three
     # Values that are all the same show no law.
     assert "too few to tell" in said(beside(CLEAR, [0.001] * 12))[-1]
 
