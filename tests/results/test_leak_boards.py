@@ -20,7 +20,7 @@ from fpbench.results.leaderboard import LEAK_COLUMNS, make_sheet
 from fpbench.results.other_sheets import to_data
 from fpbench.results.ranking import rank
 from fpbench.results.rows.beside_others import add_comparisons
-from fpbench.results.sentences import summarise_ranking
+from fpbench.results.sentences import describe_added, summarise_ranking
 from fpbench.results.statistics.signed_ranks import adjust_by_holm, compare_signed_ranks
 from fpbench.results.views import make_view_boards
 from fpbench.results.waterfall import draw_bar
@@ -329,6 +329,14 @@ def test_few_values_are_told_as_they_are():
     assert "adds 0.30 points on average over 3 seeds (+0.10 to +0.60; too few to tell" in three
     # Values that are all the same show no law.
     assert "too few to tell" in said(beside(CLEAR, [0.001] * 12))[-1]
+
+
+@pytest.mark.parametrize(("lines", "words"), [(1, "(95 %: +"), (2, "(95 % of 2 at once: +")])
+def test_one_line_is_not_corrected_for_others(lines, words):
+    leaks = np.linspace(0.002, 0.004, 100 // lines)
+    added = describe_added(leaks, np.array([leaks, -leaks])[:lines])
+    assert added.startswith(f"adds 0.30 points {words}")
+    assert write_student(leaks, lines) in added
 
 
 def test_of_skewed_values_no_line_is_judged():
