@@ -29,6 +29,8 @@ _HEAVY = 1000.0
 """Weight of a row that must be cleared, in a lattice that is reduced."""
 _NEAR_WHOLE = 2.0**23
 """Above this, single floats are not whole."""
+_LONG = 2.0**22
+"""Squared length of moves that are of no use, and whose products single floats do not hold."""
 
 
 def find_moves(matrix: csr_array, deadline: float) -> csr_array:
@@ -38,12 +40,13 @@ def find_moves(matrix: csr_array, deadline: float) -> csr_array:
     """
     sizes = np.log(np.maximum(np.asarray(matrix.sum(axis=1)).ravel(), 1))
     order = np.argsort(-(matrix.T @ sizes), kind="stable")
-    moves, left_over = _eliminate(matrix[:, order].toarray().astype(np.float32), deadline)
+    moves, left_over = _find_kernel(matrix[:, order].toarray().astype(np.float32), deadline)
     if left_over.any():
-        moves = _clear(moves, left_over, deadline)
+        moves = _reduce_left_over(moves, left_over, deadline)
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     parts = []
+    moves = moves[(moves.astype(np.float64) ** 2).sum(axis=1) < _LONG]
     for at in range(0, len(moves), _BLOCK):
         block = moves[at : at + _BLOCK]
         _subtract_pairs(block, time.perf_counter() + (deadline - time.perf_counter()) / 2)
@@ -62,7 +65,7 @@ def _stack(parts: list[csr_array], columns: int) -> csr_array:
     return csr_array(vstack(parts, format="csr"))
 
 
-def _eliminate(rows: NDArray[np.float32], deadline: float) -> tuple[Floats32, Floats32]:
+def _find_kernel(rows: NDArray[np.float32], deadline: float) -> tuple[Floats32, Floats32]:
     """Moves (P, N) of what is not a pivot, and (P, L) what they change in rows without a pivot.
 
     `rows` is changed. Pivots are taken in the order of columns.
@@ -105,7 +108,7 @@ def _eliminate(rows: NDArray[np.float32], deadline: float) -> tuple[Floats32, Fl
     return moves[whole], left_over[whole][:, (left_over != 0).any(axis=0)]
 
 
-def _clear(moves: Floats32, left_over: Floats32, deadline: float) -> Floats32:
+def _reduce_left_over(moves: Floats32, left_over: Floats32, deadline: float) -> Floats32:
     """Moves that change nothing in the rows that are left over."""
     cleared = []
     for at in range(0, len(moves), _SMALL_BLOCK):
@@ -123,7 +126,7 @@ def _clear(moves: Floats32, left_over: Floats32, deadline: float) -> Floats32:
 def _reduce_lattice(basis: Floats, deadline: float, delta: float = 0.99) -> None:
     """Reduce a basis (P, N) of a lattice, in place, as Lenstra, Lenstra and Lovász do."""
     p = len(basis)
-    factors, norms = _orthogonalise(basis)
+    factors, norms = _find_factors(basis)
     at, swaps = 1, 0
     while at < p and time.perf_counter() < deadline:
         while len(large := np.flatnonzero(np.abs(factors[at, :at]) > 0.51)):
@@ -146,11 +149,11 @@ def _reduce_lattice(basis: Floats, deadline: float, delta: float = 0.99) -> None
         factors[at + 1 :, at] = factors[at + 1 :, at - 1] - factor * low
         factors[at + 1 :, at - 1] = low + factors[at, at - 1] * factors[at + 1 :, at]
         if swaps % 2000 == 0:
-            factors, norms = _orthogonalise(basis)
+            factors, norms = _find_factors(basis)
         at = max(at - 1, 1)
 
 
-def _orthogonalise(basis: Floats) -> tuple[Floats, Floats]:
+def _find_factors(basis: Floats) -> tuple[Floats, Floats]:
     """Factors (P, P) and squared lengths (P,) of Gram and Schmidt."""
     upper = np.linalg.qr(basis.T, mode="r")
     diagonal = np.diag(upper).copy()

@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import count
 
@@ -529,3 +530,17 @@ def test_groups_that_suppression_or_rates_exclude_do_not_match():
     assert hidden.suppressed.all()
     with pytest.raises(InputError, match="says that a group is smaller, or another rate"):
         assess(hidden, X, predictions, groups=np.array(list("ffmmfm")))
+
+
+def test_of_exact_tables_of_many_people_everybody_is_decided():
+    """Linear programs prove; worlds show of all others that they are not provable."""
+    X, predictions, groups = make_people()
+    report = make_report(X, predictions, groups, order=1)
+    result = assess(report, X, predictions, groups=groups, max_leak=0.9, max_proven=400)
+    assert not result.undecided.any()
+    assert not result.proven.all()
+    assert "no other group can be proven" in " ".join(str(result).split())
+    open_ = replace(result, undecided=~result.proven)
+    start, number = "May be published within these limits: of ", (~result.proven).sum()
+    assert open_.verdict.startswith(f"{start}{number} people it is open whether")
+    assert result.verdict.removeprefix(start[:-3]) in open_.verdict

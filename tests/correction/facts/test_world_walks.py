@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+import fpbench
+from fpbench import FairnessReport
 from fpbench.claims import Facts
 from fpbench.correction import propagate
 from fpbench.correction.facts import integer_moves, world_walks, worlds
@@ -158,10 +160,32 @@ def test_rows_without_a_pivot_of_one_are_cleared():
     """Of people in 12 columns, no elimination has pivots of 1 and -1 alone."""
     facts, _ = draw_tables(8, 120, np.full(12, 4), 1)
     matrix = csr_array(np.unique(facts.membership.toarray(), axis=0).T.astype(np.int64))
-    _, left_over = integer_moves._eliminate(matrix.toarray().astype(np.float32), np.inf)
+    _, left_over = integer_moves._find_kernel(matrix.toarray().astype(np.float32), np.inf)
     assert left_over.any()
     moves = find_moves(matrix, np.inf).toarray()
     rank = np.linalg.matrix_rank(matrix.toarray())
     assert not (matrix @ moves.T).any()
     assert np.linalg.matrix_rank(moves) == len(moves) == matrix.shape[1] - rank
     assert np.abs(moves).max() < 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("round_to", [None, 5])
+def test_german_credit_by_one_column(round_to):
+    """Of exact counts no second world is known; of rounded ones, all have one."""
+    try:
+        people = fpbench.dataset("german").sample()
+    except fpbench.DataError as missing:
+        pytest.skip(f"{missing}; set FPBENCH_DATA")
+    some = np.random.default_rng(0).permutation(len(people.features))[:333]
+    X, predictions = people.features.iloc[some], people.labels[some]
+    truth = people.sensitive[some].astype(int)
+    report = FairnessReport.from_predictions(
+        X, predictions, np.array(people.groups)[truth], by=list(X.columns), round_to=round_to, rng=0
+    )
+    codes = np.array([report.groups.index(people.groups[code]) for code in truth])
+    facts = report.facts(X, predictions)
+    told = find_worlds(facts, propagate(facts), codes, time.perf_counter() + 20)
+    assert told.possible[np.arange(len(codes)), codes].all()
+    assert told.seen[np.arange(len(codes)), codes].all()
+    assert told.undecided.any() == (round_to is None)
