@@ -112,13 +112,12 @@ class _Group(_FastStart, TyperGroup):
 
 
 def group(name: str, text: str) -> typer.Typer:
-    """A group of commands that starts fast: plain help, no completion options."""
+    """A group of commands that starts fast: plain help."""
     return typer.Typer(
         name=name,
         help=text,
         cls=_Group,
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},

@@ -15,9 +15,7 @@ from fpbench.base.files import write_output
 from fpbench.cli.completion import (
     complete_kind,
     complete_measure,
-    complete_shell,
     complete_view,
-    write_script,
 )
 from fpbench.cli.groups import Output, RunDirectory
 from fpbench.cli.screen import console
@@ -303,19 +301,3 @@ def compare(
         return
     most = MOST if chosen_form is Form.TABLE and output is None and lines is None else lines
     _show_or_write([contrast_sheet(each, most) for each in contrasts], chosen_form, output)
-
-
-def completion(
-    shell: Annotated[
-        str,
-        typer.Argument(
-            help="bash, zsh, fish or powershell.", metavar="SHELL", autocompletion=complete_shell
-        ),
-    ],
-) -> None:
-    """Print the script with which a shell completes these commands.
-
-    bash, zsh: eval "$(fpbench completion bash)" in your shell's start-up file.
-    fish: fpbench completion fish > ~/.config/fish/completions/fpbench.fish
-    """
-    typer.echo(write_script(shell))

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.completion import completion_init  # type: ignore[attr-defined]
 
 from fpbench.base.errors import FpbenchError, RunLostError, StoreError
 from fpbench.cli import assess as assess_cli
@@ -26,11 +25,9 @@ from fpbench.cli import leaderboard as leaderboard_cli
 from fpbench.cli import report as report_cli
 from fpbench.cli import site as site_cli
 from fpbench.cli.completion import (
-    COMPLETE,
     complete_component,
     complete_engine,
     complete_kind,
-    complete_setting,
 )
 from fpbench.cli.groups import STANDARD, Command, NoThirdParty, Output, RunDirectory, group
 from fpbench.cli.records import check_outputs, record_statements, write_record
@@ -43,6 +40,8 @@ if TYPE_CHECKING:
     from fpbench.api.saved_run import Run
     from fpbench.cli.signals import StopRequest
 
+COMPLETE = "_FPBENCH_COMPLETE"
+"""Environment variable by which typer's scripts ask for completions."""
 
 app = group("fpbench", "Measure what fair machine-learning models give away about people.")
 app.add_typer(data_cli.app, name="data")
@@ -50,7 +49,6 @@ app.add_typer(curator_cli.app, name="curator")
 app.add_typer(site_cli.app, name="submit")
 app.command(cls=Command)(leaderboard_cli.leaderboard)
 app.command(cls=Command)(leaderboard_cli.compare)
-app.command(cls=Command)(leaderboard_cli.completion)
 
 MatrixFile = Annotated[Path, typer.Argument(help="Matrix file (TOML).", metavar="MATRIX")]
 Out = Annotated[Path | None, typer.Option(help="Run directory; runs/NAME if not given.")]
@@ -68,7 +66,6 @@ Settings = Annotated[
         help="Choose components (learner=plain,pate*) or override a value (seeds=3, "
         "dataset.rows=500); may be repeated.",
         metavar="KEY=VALUE",
-        autocompletion=complete_setting,
     ),
 ]
 Record = Annotated[
@@ -91,8 +88,6 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # replace characters that the terminal cannot show
             stream.reconfigure(errors="replace")
-    if COMPLETE in os.environ:
-        completion_init()
     try:
         (app if COMPLETE in os.environ else _take_command(sys.argv[1:]))(complete_var=COMPLETE)
     except FpbenchError as error:
@@ -120,6 +115,7 @@ def _take_command(words: Sequence[str]) -> typer.Typer:
     if not (commands or groups) or {"-h", "--help"} & {*options}:
         return app
     part = copy(app)
+    part._add_completion = False  # its options make typer load pydantic
     part.registered_commands, part.registered_groups = commands, groups
     return part
 

@@ -199,13 +199,6 @@ def expand_axes(
     return axes
 
 
-def list_choices(
-    kind: str, tables: list[dict[str, Any]], origin: str
-) -> tuple[ComponentChoice, ...]:
-    """The choices of one kind; MatrixError if a table is not valid, or there are too many."""
-    return _expand_tables(kind, _read_tables(kind, tables, origin, MAX_CELLS))
-
-
 def _expand_tables(kind: str, tables: list[_AxisTable]) -> tuple[ComponentChoice, ...]:
     return tuple(choice for table in tables for choice in table.expand(kind))
 

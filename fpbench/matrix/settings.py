@@ -106,7 +106,7 @@ def read_settings(texts: Iterable[str]) -> Settings:
                 "dataset.rows=500"
             )
         if key in KINDS:
-            names = [_unquote(name.strip()) for name in split_values(value)] if value else []
+            names = [_unquote(name.strip()) for name in _split_values(value)] if value else []
             chosen[key] = (*chosen.get(key, ()), *names)
             continue
         path = tuple(key.split(".", 1))
@@ -140,14 +140,14 @@ def _read_values(text: str, setting: str) -> tuple[Any, ...]:
     try:
         values = tuple(_read_key("values", f"[{text}]"))
     except ValueError:
-        values = tuple(_read_value(part.strip()) for part in split_values(text))
+        values = tuple(_read_value(part.strip()) for part in _split_values(text))
     except RecursionError:
         raise InputError(f"{setting[:40]!r}...: is nested too deeply") from None
     check_depth(values, setting.partition("=")[0])
     return values
 
 
-def split_values(text: str) -> list[str]:
+def _split_values(text: str) -> list[str]:
     """The parts of a text between commas; a comma in quotes separates nothing."""
     parts, end = [], -1
     while end < len(text):
@@ -167,7 +167,7 @@ def _unquote(name: str) -> str:
 def _suggest_quotes(kind: str, name: str, known: Iterable[str]) -> str:
     """How to write the label with commas that contains a name; empty if there is none."""
     for label in known:
-        if "," in label and name in map(str.strip, split_values(label)):
+        if "," in label and name in map(str.strip, _split_values(label)):
             setting = f"{kind}={json.dumps(label, ensure_ascii=False)}"
             return f"a name with a comma needs quotes: -s {shlex.quote(setting)}"
     return ""

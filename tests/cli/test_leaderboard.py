@@ -1,11 +1,8 @@
-"""`leaderboard`, `compare` and `completion`, as a user meets them."""
+"""`leaderboard`, `compare` and completion, as a user meets them."""
 
-import contextlib
 import json
 import os
-import pty
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -279,7 +276,6 @@ COMPLETED = {
     "fpbench describe learner pla": ["plain"],
     "fpbench export r --format p": ["parquet"],
     "fpbench run m.toml --engine l": ["loky"],
-    "fpbench completion z": ["zsh"],
     "fpbench run ": [],  # files, of which the shell knows
 }
 
@@ -299,15 +295,10 @@ def test_a_tab_completes(command, line):
     assert fine(command(**asked)).stdout.split() == COMPLETED[line]
 
 
-def test_a_tab_completes_measures_that_components_of_a_run_declare(command, tmp_path, monkeypatch):
-    matrix = {"seeds": 1, "dataset": [{"use": "census-synthetic", "rows": 600}],
-              "learner": [{"use": "plain"}], "auditor": [{"use": "individual-fairness"}]}  # fmt: skip
-    run = fpbench.run(matrix, out=tmp_path / "run", skip_all=True).path
+def test_a_tab_completes_the_last_measure_of_a_list(command):
     for line, answer in (
-        (f"fpbench leaderboard {run} --by certified_c", "certified_consistency"),
-        (f"fpbench leaderboard {run} --columns gain,certified_c", "gain,certified_consistency"),
-        (f"fpbench compare {run} other --by certified_c", "certified_consistency"),
-        (f"fpbench leaderboard {tmp_path} --by initial_a", "initial_accuracy"),
+        ("fpbench leaderboard run --by initial_a", "initial_accuracy"),
+        ("fpbench leaderboard run --columns gain,initial_a", "gain,initial_accuracy"),
     ):
         asked = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
         done = command(**asked, _FPBENCH_COMPLETE="complete_bash")
@@ -330,132 +321,18 @@ def test_the_views_that_a_tab_knows_are_all():
     assert tuple(views.VIEWS) == completion.VIEWS
 
 
-SETTINGS = """
-seeds = 2
-[[dataset]]
-use = "census-synthetic"
-[[learner]]
-use = "plain"
-label = "plain, small"
-[[learner]]
-use = "exponentiated-gradient"
-tolerance = { sweep = [0.0, 0.1] }
-[[auditor]]
-use = "group-fairness"
-[[profile.tiny.learner]]
-use = "distilled"
-"""
-
-
-@pytest.fixture
-def settings_matrix(tmp_path):
-    file = tmp_path / "m.toml"
-    file.write_text(SETTINGS)
-    return file
-
-
-@pytest.mark.parametrize(
-    ("typed", "answers"),
-    [
-        ("run {} -s ", ["dataset=", "learner=", "auditor=", "seeds=", "title=", "dataset.",
-                        "learner.", "auditor.", "split.", "leaderboard.", "limits."]),
-        ("plan {} --set l", ["learner=", "learner.", "leaderboard.", "limits."]),
-        ("run {} -s learner=p", ["learner=plain"]),
-        ("run {} -s learner=plain,exp", [
-            "learner=plain,exponentiated-gradient",
-            "learner=plain,exponentiated-gradient tolerance=0.0",
-            "learner=plain,exponentiated-gradient tolerance=0.1",
-        ]),
-        ('run {} -s learner=\'"', ['learner="plain, small"']),
-        ("run {} --profile tiny -s learner=", ["learner=distilled"]),
-        ("run {} --set=auditor=gr", ["auditor=group-fairness"]),
-        ("run {} -s learner.tol", ["learner.tolerance="]),
-        ("run {} -s seeds=", []),
-        ("run missing.toml -s lea", []),
-        ("run -s adv", ["adversary="]),
-        ("reproduce ferry-fig5 -s adversary=a1", ["adversary=a1-ferry"]),
-        ("reproduce missing -s lea", []),
-    ],
-)  # fmt: skip
-def test_a_tab_completes_settings(command, settings_matrix, typed, answers):
-    line = f"fpbench {typed.format(settings_matrix)}"
-    asked = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
-    done = command(**asked, _FPBENCH_COMPLETE="complete_bash")
-    assert [line for line in fine(done).stdout.splitlines() if line] == answers
-
-
-@pytest.mark.quick_cases(2)
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
-@pytest.mark.parametrize(
-    ("words", "answers"),
-    [
-        (["data", "ve"], ["verify"]),
-        (["leaderboard", "run", "--by", "=", "initial_a"], ["initial_accuracy"]),
-        (["run", "{}", "-s", "learner", "=", "pl"], ["plain"]),
-        (["run", "{}", "-s", "auditor", "="], ["group-fairness"]),
-        (["run", "{}", "-s", "learner", "=", "plain,exponentiated-gradient\\ tolerance", "=", "0.0"],
-         ["0.0"]),
-        (["run", "{}", "-s", "learner", "=", "exponentiated-gradient\\ "],
-         [r"exponentiated-gradient\ tolerance=0.0", r"exponentiated-gradient\ tolerance=0.1"]),
-        (["run", "{}", "-s", "'learner=exponentiated-gradient t"],
-         [f"learner=exponentiated-gradient tolerance={tolerance}" for tolerance in ("0.0", "0.1")]),
-        (["run", "{}", "-s", "learner", "=", "plain", "--jo"], ["--jobs"]),
-    ],
-)  # fmt: skip
-def test_bash_completes(command, settings_matrix, words, answers):
-    """The words are as bash divides the line: each `=` is one of its own."""
-    script = fine(command("completion", "bash")).stdout
+def test_typers_script_completes_in_bash(command):
     program = Path(sys.executable).parent / "fpbench"
-    listed = shlex.join(["fpbench", *(word.format(settings_matrix) for word in words)])
-    asked = f'COMP_WORDS=({listed}); COMP_CWORD={len(words)}; _fpbench_completion "{program}"'
-    lines = [script, asked, 'printf "%s\\n" "${COMPREPLY[@]}"']
+    script = subprocess.run(
+        ["bash", "-c", f'"{program}" --show-completion'], capture_output=True, text=True, check=True
+    ).stdout
+    asked = f'COMP_WORDS=(fpbench data ve); COMP_CWORD=2; _fpbench_completion "{program}"'
     done = subprocess.run(
-        ["bash", "-c", "\n".join(lines)], capture_output=True, text=True, check=True
-    )
-    assert (done.stdout.splitlines(), done.stderr) == (answers, "")
-
-
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh here")
-@pytest.mark.parametrize(
-    ("typed", "completed"),
-    [
-        ("-s dataset.ro", "-s dataset.rows="),  # and no space, for a value follows
-        ("-s learner=pl", "-s learner=plain "),
-        ("--prof", "--profile "),
-    ],
-)
-def test_zsh_completes(settings_matrix, typed, completed, tmp_path):
-    """In a terminal, as only there it completes."""
-    programs = Path(sys.executable).parent
-    line, shown = f"fpbench run {settings_matrix} ", tmp_path / "shown"
-    begin = (
-        f'PATH="{programs}:$PATH"; autoload -Uz compinit; compinit -u -d {tmp_path}/dump; '
-        f'eval "$(fpbench completion zsh)"; show() {{ print -rn -- "$BUFFER" >| {shown}; exit }}; '
-        "zle -N show; bindkey '^X' show; print -n READ; print Y\n"
-    )
-    child, terminal = pty.fork()
-    if not child:
-        os.execvpe("zsh", ["zsh", "-f", "-i"], {**os.environ, "TERM": "dumb"})
-    os.write(terminal, begin.encode())
-    said = b""
-    while b"READY" not in said:
-        said += os.read(terminal, 4096)
-    os.write(terminal, f"{line}{typed}\t\x18".encode())
-    with contextlib.suppress(OSError):  # which tells the end of a terminal
-        while os.read(terminal, 4096):
-            pass
-    os.waitpid(child, 0)
-    os.close(terminal)
-    assert shown.read_text() == line + completed
-
-
-def test_there_is_a_script_for_each_shell(command):
-    for shell in ("bash", "zsh", "fish", "powershell"):
-        script = fine(command("completion", shell)).stdout
-        assert "fpbench" in script
-        if shutil.which(shell) and shell != "powershell":
-            subprocess.run([shell, "-n"], input=script, text=True, check=True)
-    bad(command("completion", "bsh"), "did you mean 'bash'?")
+        ["bash", "-c", f'{script}\n{asked}\nprintf "%s\\n" "${{COMPREPLY[@]}}"'],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("verify\n", "")
 
 
 def test_an_empty_run(command, tmp_path):

@@ -452,7 +452,14 @@ def test_the_limit_of_time_holds_and_what_it_cuts_passes_nothing(monkeypatch, se
 
     monkeypatch.setattr(time, "perf_counter", look)
     result = assess(
-        report, X, predictions, groups=groups, beliefs="shares", seconds=seconds, max_leak="100%", max_proven=400
+        report,
+        X,
+        predictions,
+        groups=groups,
+        beliefs="shares",
+        seconds=seconds,
+        max_leak="100%",
+        max_proven=400,
     )
     assert now[0] <= 1.1 * seconds + 20
     assert result.passes == result.finished

@@ -55,9 +55,11 @@ def test_a_change_is_another_table(seed):
     for change in result.change.passing:
         changed = change.report
         same = len(changed) == len(report)
-        assert not same or not np.array_equal(changed.value, report.value, equal_nan=True) or (
-            changed.suppressed != report.suppressed
-        ).any()
+        assert (
+            not same
+            or not np.array_equal(changed.value, report.value, equal_nan=True)
+            or (changed.suppressed != report.suppressed).any()
+        )
         again = assess(
             changed, X, predictions, groups=groups, beliefs="shares", max_leak="100%", seconds=600
         )
