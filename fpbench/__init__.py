@@ -18,7 +18,7 @@ __version__ = "0.2.0.dev0"
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name; AttributeError tells where one lies that is no longer here."""
+    """Import a public name; AttributeError names the room of one that is in a room."""
     if name in __all__ or name.startswith("_"):
         return _load(name)
     from fpbench.base.public_names import explain_missing

@@ -24,7 +24,7 @@ from fpbench.base.errors import (
     find_near_name,
     suggest_name,
 )
-from fpbench.base.public_names import find_moved
+from fpbench.base.public_names import find_place
 from fpbench.base.trust import (
     PluginEntry,
     allows_third_party,
@@ -348,8 +348,8 @@ def _explain_failure(error: BaseException) -> str:
     message = str(error)
     for pattern in _NEWER_API:
         if match := pattern.search(message):
-            if (room := match.groupdict().get("room")) and (place := find_moved(match["what"])):
-                return f"{room}.{match['what']} is {place} now: an older fpbench had it there"
+            if (room := match.groupdict().get("room")) and (place := find_place(match["what"])):
+                return f"{room} has no {match['what']!r}: it is {place}"
             return (
                 f"{match['what']}: fpbench {__version__} has no such thing; is the plugin for a "
                 f"newer fpbench? ({type(error).__name__})"

@@ -130,12 +130,7 @@ class FileBook:
         try:
             # Read first, so that entries are of the file with this identity.
             identity = self._read_identity()
-            if ledger_tables.is_old(db, self.path):
-                _leave_wal(db)
-                with _hold_transaction(db):
-                    if ledger_tables.is_old(db, self.path):  # unless another process was faster
-                        self._check_terms(ledger_tables.read_terms(db))
-                        ledger_tables.upgrade(db, self._terms)
+            ledger_tables.check_tables(db, self.path)
             _leave_wal(db)
             with _hold_transaction(db, "DEFERRED"):
                 self._check_terms(ledger_tables.read_terms(db))

@@ -26,7 +26,7 @@ from fpbench.privacy.ledger_books import Amount, Spending, price_release
 APPLICATION = 0x66706C67
 """Marks an SQLite file as a ledger: `fplg`."""
 VERSION = 2
-"""Version of the tables. Those of version 1 (0 in the file) had no hashes, and used WAL mode."""
+"""Version of the tables."""
 
 _SCHEMA = {
     "terms": "CREATE TABLE terms (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -61,16 +61,18 @@ class DamagedError(sqlite3.DatabaseError):
 def create(db: sqlite3.Connection, terms: dict[str, str]) -> None:
     """Fill an empty file with the tables of an unspent ledger."""
     db.execute(f"PRAGMA application_id = {APPLICATION}")
-    _create_tables(db, _SCHEMA)
+    for statement in _SCHEMA.values():
+        db.execute(statement)
     db.executemany("INSERT INTO terms VALUES (?, ?)", terms.items())
     db.execute("INSERT INTO total VALUES ('0', '0', 0, ?)", [_make_first_link(terms)])
     db.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def is_old(db: sqlite3.Connection, path: object) -> bool:
-    """Whether the tables are of version 1; InputError if they are not a known ledger's.
+def check_tables(db: sqlite3.Connection, path: object) -> None:
+    """Check that a file has the tables of a ledger.
 
-    Raises DamagedError if they have other definitions, or the pages of the file are damaged.
+    Raises InputError if it is no ledger of this version; DamagedError if its tables have other
+    definitions, or its pages are damaged.
     """
     with limit_steps(db):
         ((mark,),) = db.execute("PRAGMA application_id").fetchall()
@@ -83,37 +85,14 @@ def is_old(db: sqlite3.Connection, path: object) -> bool:
     if mark != APPLICATION:
         raise InputError(f"{path} is an SQLite file, but not of a ledger")
     ((version,),) = db.execute("PRAGMA user_version").fetchall()
-    if version not in (0, VERSION):
+    if version != VERSION:
         raise InputError(
-            f"{path} is a ledger of version {version}, and this fpbench reads up to {VERSION}: "
-            "install a newer one"
+            f"{path} is a ledger of version {version}, and this fpbench reads {VERSION} only"
         )
-    if version == VERSION and schema != _SCHEMA:  # a trigger could undo what is written
+    if schema != _SCHEMA:  # a trigger could undo what is written
         raise DamagedError("its tables are not those of a ledger")
     if damage := find_damage(db):
         raise DamagedError(damage)
-    return bool(version == 0)
-
-
-def upgrade(db: sqlite3.Connection, terms: dict[str, str]) -> None:
-    """Rewrite tables of version 1 with hashes, within a transaction of the caller."""
-    _check_names(db)
-    rows = db.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id").fetchall()
-    counts = Counter[Guarantee]()
-    for entry in map(_read_entry, rows):
-        counts[entry.guarantee] += entry.times
-    stated = db.execute("SELECT first, second FROM total").fetchall()
-    if len(stated) != 1:
-        raise DamagedError(f"it has {len(stated)} totals")
-    total = (_read_number(stated[0][0]), _read_number(stated[0][1]))
-    _check_total(total, counts, terms)
-    db.execute("DROP TABLE entries")
-    db.execute("DROP TABLE total")
-    _create_tables(db, {name: _SCHEMA[name] for name in ("total", "entries")})
-    db.execute("INSERT INTO total VALUES ('0', '0', 0, ?)", [_make_first_link(terms)])
-    numbered = [(number, *row[1:]) for number, row in enumerate(rows, 1)]
-    _write(db, Head((Fraction(0), Fraction(0)), 0, _make_first_link(terms)), total, numbered)
-    db.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def check(db: sqlite3.Connection, terms: dict[str, str]) -> None:
@@ -173,17 +152,6 @@ def append(
         for number, entry in enumerate(entries, head.entries + 1)
         for g in (entry.guarantee,)
     ]  # fmt: skip
-    return _write(db, head, cost, rows)
-
-
-def read_entries(db: sqlite3.Connection) -> list[Spending]:
-    """All entries, in order."""
-    return [_read_entry(row) for row in db.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id")]
-
-
-def _write(
-    db: sqlite3.Connection, head: Head, cost: Amount, rows: list[tuple[Any, ...]]
-) -> tuple[int, str]:
     chain, linked = head.chain, []
     for row in rows:
         chain = _make_next_link(chain, row)
@@ -197,16 +165,9 @@ def _write(
     return last
 
 
-def _create_tables(db: sqlite3.Connection, schema: dict[str, str]) -> None:
-    for statement in schema.values():
-        db.execute(statement)
-
-
-def _check_names(db: sqlite3.Connection) -> None:
-    """Refuse what a ledger does not have: a trigger could undo what is written."""
-    kinds = set(db.execute("SELECT type, tbl_name FROM sqlite_master"))
-    if kinds != {*(("table", name) for name in _SCHEMA), ("index", "terms")}:
-        raise DamagedError("its tables are not those of a ledger")
+def read_entries(db: sqlite3.Connection) -> list[Spending]:
+    """All entries, in order."""
+    return [_read_entry(row) for row in db.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id")]
 
 
 def _make_first_link(terms: dict[str, str]) -> str:

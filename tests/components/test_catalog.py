@@ -136,7 +136,7 @@ def test_a_name_claimed_twice_names_both_owners_and_harms_nobody_else(install):
         ),
         (
             "from fpbench import fit_logistic",
-            "fpbench.fit_logistic is fpbench.models.fit_logistic now",
+            "fpbench has no 'fit_logistic': it is fpbench.models.fit_logistic",
         ),
         (
             "from fpbench.models import wand",

@@ -108,7 +108,7 @@ def test_there_is_no_limit_where_bits_are_unknown_and_no_repair_where_nothing_wa
     assert wrong["limit"] is None
 
 
-def test_rows_of_an_earlier_fpbench_have_no_limit():
+def test_rows_without_bits_have_no_limit():
     old, new = row(), leaking(seed=1)
     assert set(compared([old])[0]) == {*old, "best_initial_accuracy", "gain_over_best"}
     beside_new, _ = compared([old, new])
