@@ -7,11 +7,9 @@ in `measures`.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from fpbench.base.arguments import show_value
@@ -315,21 +313,6 @@ def read_measures(data: Any) -> list[Measure]:
     return measures
 
 
-_LOOKS = (
-    "a\u0391\u03b1\u0410\u0430 b\u0392\u0412 c\u0421\u0441 d\u0501 e\u0395\u0415\u0435 "
-    "g\u0261\u0581 h\u0397\u041d\u04bb i\u0131\u0399\u03b9\u0406\u0456 j\u0408\u0458 "
-    "k\u039a\u041a l\u0196\u04cf m\u039c\u041c n\u039d\u0578 o\u039f\u03bf\u041e\u043e "
-    "p\u03a1\u03c1\u0420\u0440 q\u051a\u051b s\u0405\u0455 t\u03a4\u0422 u\u03c5 v\u03bd\u0475 "
-    "w\u051c\u051d x\u03a7\u0425\u0445 y\u03a5\u0423\u0443\u04af z\u0396"
-)
-"""Latin letters, each with those of Greek, Cyrillic and Armenian that look like it."""
-_LATIN = str.maketrans({odd: word[0] for word in _LOOKS.split() for odd in word[1:]})
-_LATIN[0x03B5] = "epsilon"
-
-
-@lru_cache(maxsize=1 << 14)
 def fold_name(name: str) -> str:
-    """A name in lower-case Latin letters and digits: equal for names that look alike."""
-    # A capital of another script may look Latin although its small letter does not.
-    plain = unicodedata.normalize("NFKD", name).translate(_LATIN).casefold().translate(_LATIN)
-    return "".join(letter for letter in plain if letter.isalnum())
+    """A name without capitals, spaces and signs."""
+    return re.sub(r"[\W_]+", "", name.casefold())

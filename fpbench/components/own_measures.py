@@ -8,7 +8,6 @@ that mypy notices a missing measure. No note of a component may have such a name
 from __future__ import annotations
 
 from collections.abc import Iterable
-from string import ascii_lowercase
 from typing import TYPE_CHECKING, Annotated, Required, TypeAlias, TypedDict, TypeVar, get_type_hints
 
 from fpbench.base.errors import PluginError
@@ -362,25 +361,15 @@ _MEANS = {fold_name(text): one.name for one in OWN for text in (one.heading, one
 """Measures whose names and headings no component may declare, by folded text."""
 
 
-def find_reserved_like(read: str) -> str | None:
-    """The reserved name that a folded name equals or resembles; None if there is none.
-
-    Digits, and letters without a known Latin lookalike, may stand for any letter if most letters of
-    the name are Latin.
-    """
-    if read in RESERVED or (read.isascii() and read.isalpha()):
-        return RESERVED.get(read)
-    known = [(i, letter) for i, letter in enumerate(read) if letter in ascii_lowercase]
-    if 2 * len(known) < len(read):
+def why_not_a_note(name: str) -> str | None:
+    """Why no component may give a measure of this name; None if one may."""
+    if not (name.isascii() and name.isidentifier()):
+        return "is not a name in ASCII letters, digits and _"
+    own = RESERVED.get(fold_name(name))
+    if own is None:
         return None
-    return next(
-        (
-            own
-            for other, own in RESERVED.items()
-            if len(other) == len(read) and all(other[i] == letter for i, letter in known)
-        ),
-        None,
-    )
+    whose = "what every row has" if own in FIXED else "what fpbench measures itself"
+    return f"is {whose}" if name == own else f"reads as {own!r}, which is {whose}"
 
 
 def why_not_declarable(measures: object) -> str | None:
@@ -403,6 +392,6 @@ def why_not_declarable(measures: object) -> str | None:
 
 
 def list_misplaced(names: Iterable[str], audit: bool) -> list[str]:
-    """Names of fpbench, or lookalikes of them, that rows of an attack or an audit cannot have."""
+    """Names that neither fpbench nor a component may give in rows of an attack or an audit."""
     here = IN_AUDITS if audit else IN_ATTACKS
-    return [name for name in names if name not in here and find_reserved_like(fold_name(name))]
+    return [name for name in names if name not in here and why_not_a_note(name)]

@@ -568,7 +568,7 @@ CASES = [
     (Announcing, GIVES, "it claims 'ratio', but announces ['to-overall']"),
     (FewGroups, GIVES, "n_groups says 7"),
     (Boastful, NAMES, "adversary 'majority': 'gain' is what fpbench measures itself"),
-    (Lookalike, NAMES, "looks like 'gain', which is what fpbench measures itself"),
+    (Lookalike, NAMES, "is not a name in ASCII letters, digits and _"),
     (Flattering, NAMES, "learner 'plain': 'test_accuracy' is what fpbench measures itself"),
     (Promising, NAMES, "'plain_epsilon' reads as the epsilon of a guarantee, and the model has"),
     (Underpriced, NAMES, "'tree_epsilon' reads as the epsilon of a guarantee, and the model's is"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 
 import numpy as np
@@ -97,7 +98,7 @@ def _measure_ratio(rates: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def make_suffixes(groups: Iterable[str]) -> list[str]:
-    """Suffixes of names of measures, one for each group: snake_case, all different."""
+    """Suffixes of names of measures, one for each group: ASCII, snake_case, all different."""
     suffixes: list[str] = []
     for number, group in enumerate(groups):
         text = group.casefold()
@@ -105,8 +106,8 @@ def make_suffixes(groups: Iterable[str]) -> list[str]:
             text = text.replace(sign, word)
         # A decimal point becomes p: numbers must stay different.
         text = re.sub(r"(?<=\d)\.(?=\d)", "p", text)
-        words = "".join(sign if f"a{sign}".isidentifier() else "_" for sign in text)
-        name = re.sub("_+", "_", words).strip("_") or f"group_{number}"
+        text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+        name = re.sub("[^a-z0-9]+", "_", text).strip("_") or f"group_{number}"
         taken = {*suffixes}
         while name in taken:
             name = f"{name}_{number}"

@@ -9,16 +9,13 @@ from typing import Any, NamedTuple
 from fpbench.base.errors import PluginError
 from fpbench.components.guarantee import Guarantee
 from fpbench.components.measures import fold_name
-from fpbench.components.names import FIXED
-from fpbench.components.own_measures import MEASURED, find_reserved_like
+from fpbench.components.own_measures import MEASURED, RESERVED, why_not_a_note
 from fpbench.components.records import MeasureValues
 from fpbench.store.packing import is_identical
 
 _EPSILON = "epsilon"
 _BESIDE_EPSILON = ("delta", "neighbours", "rho")
 _LONGEST_QUOTE = 60
-_LONGEST_READ = 200
-"""Number of letters of a name that are compared; a longer name cannot be stored."""
 
 
 class ComponentWords(NamedTuple):
@@ -46,8 +43,8 @@ def make_row(
     `measured`: fpbench's measures. `words`: each component's report, in the order of the row.
     `guarantee`: the guarantee of the row's model.
 
-    Raises PluginError if a component gives a name that is fpbench's, or looks like one, or that
-    another component gave with another value; or an epsilon that is not of the model's guarantee.
+    Raises PluginError if a component gives a name that is fpbench's, or that another component
+    gave with another value; or an epsilon that is not of the model's guarantee.
     """
     row: dict[str, Any] = dict(measured)
     assert row.keys() <= MEASURED, f"measures that no table names: {row.keys() - MEASURED}"
@@ -73,17 +70,15 @@ def make_row(
 
 
 def _check_name(part: ComponentWords, name: Any) -> str:
-    """The name in its readable form; refuse one of fpbench's own."""
+    """The name without capitals and signs; refuse one of fpbench's own."""
     if not isinstance(name, str):
         raise PluginError(f"{part}: the name of a measure must be a text, not {_quote_name(name)}")
-    read = fold_name(name[:_LONGEST_READ])
-    own = find_reserved_like(read)
-    if own is not None:
-        like = "is" if name == own else f"looks like {own!r}, which is"
-        whose = "what every row has" if own in FIXED else "what fpbench measures itself"
+    read = fold_name(name)
+    if (why := why_not_a_note(name)) is not None:
+        other = part.own(RESERVED.get(read, "value"))
         raise PluginError(
-            f"{part}: {_quote_name(name)} {like} {whose}, and no component may give it; choose "
-            f"another name, such as {part.own(own)!r}"
+            f"{part}: {_quote_name(name)} {why}, and no component may give it; choose another "
+            f"name, such as {other!r}"
         )
     return read
 
@@ -97,7 +92,7 @@ def _check_promises(part: ComponentWords, guarantee: Guarantee | None) -> None:
     if part.kind == "auditor":
         return
     reads = {
-        fold_name(name[:_LONGEST_READ]): (name, value)
+        fold_name(name): (name, value)
         for name, value in part.values.items()
         if isinstance(name, str)
     }

@@ -113,23 +113,26 @@ def test_all_that_is_measured_is_known():
         make_row({"leakage": 1.0}, [], None)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["Gain", "GAIN", " gain", "gain ", "gain\u00a0", "ga in", "ga-in", "_gain_", "g\u0430in",
-     "\uff47\uff41\uff49\uff4e", "ga\u00edn", "ga\u200bin", "ga\u0131n", "G\u0391IN", "ga\u03b9n", "\u0261ain", "g\u0251in", "\u0262ain",
-     "ga1n", "g4in", "ga\u026an", "ga\u0acdin\u200d", "\u050dain", "ga\u01c0n"],
-)  # fmt: skip
-def test_what_looks_like_a_measure_of_fpbench_is_refused(name):
+@pytest.mark.parametrize("name", ["Gain", "GAIN", "ga_in", "_gain_"])
+def test_capitals_and_signs_do_not_make_another_name(name):
     message = refusal(said({name: 99.0}))
-    assert "looks like 'gain', which is what fpbench measures itself" in message
-    assert message.isprintable()
+    assert f"{name!r} reads as 'gain', which is what fpbench measures itself" in message
     assert list_misplaced([name, "gain", "error"], audit=False) == [name, "error"]
+
+
+@pytest.mark.parametrize(
+    "name", ["", " gain", "ga-in", "ga in", "g\u0430in", "ga\u200bin", "gr\u00f6\u00dfe", "\u6e96\u78ba", "2x", "a" * 9 + "\n"]
+)  # fmt: skip
+def test_other_letters_are_refused(name):
+    message = refusal(said({name: 99.0}))
+    assert "is not a name in ASCII letters, digits and _" in message
+    assert message.isprintable()
+    assert list_misplaced([name], audit=False) == [name]
 
 
 def test_other_names_are_a_components_own():
     values = {"gains": 1.0, "my_gain": 2.0, "accuracy_delta": 0.1, "k_neighbours": 3,
-              "\u6e96\u78ba\u7387\u9ad8": 1, "gr\u00f6\u00dfe": 2, "gain_2": 3, "l1_norm": 4, "r2": 5,
-              "people_\u043c\u0443\u0436\u0447\u0438\u043d\u044b": 4}  # fmt: skip
+              "gain_2": 3, "l1_norm": 4, "r2": 5, "ga1n": 6}  # fmt: skip
     assert make_row({"gain": 0.5}, [said(values)], None) == {"gain": 0.5, **values}
 
 
@@ -158,9 +161,7 @@ TRUE = {"x_epsilon": 0.5, "x_delta": 1e-5, "x_neighbours": "add-remove", "x_rho"
 
 
 @pytest.mark.parametrize("kind", SPEAKERS[:-1])
-@pytest.mark.parametrize(
-    "name", ["x_epsilon", "X_Epsilon", "xepsilon", "x_\u03b5", "x_epsil\u043en"]
-)
+@pytest.mark.parametrize("name", ["x_epsilon", "X_Epsilon", "xepsilon"])
 def test_an_epsilon_is_that_of_the_models_guarantee(kind, name):
     for value in (0.4, 0.0, float("nan"), "0.5", True):
         for guarantee, why in ((None, "the model has none"), (PROMISE, "the model's is 0.5")):
