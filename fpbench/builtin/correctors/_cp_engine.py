@@ -11,7 +11,6 @@ import sysconfig
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from fpbench import FpbenchError, SolverStatus
@@ -25,8 +24,6 @@ _START = 20.0
 """Seconds within which the engine must report its version."""
 _GRACE = 30.0
 """Seconds past its time limit after which the engine is killed: it is expected to stop itself."""
-_STUDIOS = ("/opt/ibm/ILOG", "/Applications", "C:/Program Files/IBM/ILOG")
-"""Default installation folders of CPLEX Optimization Studio."""
 _STATUSES = {
     ("Optimal", "SearchHasNotBeenStopped"): SolverStatus.OPTIMAL,
     ("Infeasible", "SearchHasNotBeenStopped"): SolverStatus.INFEASIBLE,
@@ -44,29 +41,26 @@ class CpEngine(NamedTuple):
     """An executable of CP Optimizer."""
 
     path: str
-    where: str
-    """How it was found."""
 
     @classmethod
     def find(cls) -> CpEngine:
         """The configured engine, or else the first one found.
 
-        `FPBENCH_CPOPTIMIZER` configures it. Otherwise the search covers the scripts of this
-        Python (the `cplex` wheel installs it there, off PATH unless the environment is activated),
-        PATH, and full installations, newest first.
+        `FPBENCH_CPOPTIMIZER` configures it. Otherwise it is on PATH, or among the scripts of this
+        Python, where the `cplex` wheel installs it: off PATH unless the environment is activated.
 
         Raises CpError, with the command that installs it, if there is none.
         """
         if named := os.environ.get(VARIABLE):
             if path := shutil.which(named):
-                return cls(os.path.abspath(path), VARIABLE)
+                return cls(os.path.abspath(path))
             raise CpError(
                 f"{VARIABLE} names {named!r}, which is not a program: set it to the path of "
                 f"cpoptimizer, or unset it"
             )
-        for folder, where in _list_folders():
-            if path := shutil.which("cpoptimizer", path=folder):
-                return cls(os.path.abspath(path), where)
+        folders = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
+        if path := shutil.which("cpoptimizer", path=folders):
+            return cls(os.path.abspath(path))
         raise CpError(f"CP Optimizer is not installed here: {_INSTALL}")
 
     def version(self) -> str:
@@ -118,7 +112,8 @@ class CpEngine(NamedTuple):
         if "Community Edition" in problem:
             return CpError(
                 f"the problem is too large for the Community Edition of {name}, which is limited "
-                f"to a search space of 2^1000: {_explain_full_edition()}, or use corrector 'exact'"
+                f"to a search space of 2^1000: install the full edition (free for academia) and "
+                f"set {VARIABLE} to its cpoptimizer, or use corrector 'exact'"
             )
         if "licen" in problem.lower():
             return CpError(
@@ -129,31 +124,6 @@ class CpEngine(NamedTuple):
             f"{name} failed: {problem}; `fpbench doctor` tests it, `pip install --force-reinstall "
             f"cplex` repairs that of the extra `cp`, and {VARIABLE} selects another"
         )
-
-
-def _list_folders() -> Iterator[tuple[str, str]]:
-    for scheme in (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")):
-        yield sysconfig.get_path("scripts", scheme), "scripts of this Python"
-    yield os.environ.get("PATH", ""), "PATH"
-    for folder in _find_full_installations():
-        yield folder, "full installation"
-
-
-def _find_full_installations() -> list[str]:
-    """Folders of cpoptimizer in all CPLEX Optimization Studios, newest first."""
-    named = {
-        value: name for name, value in os.environ.items() if name.startswith("CPLEX_STUDIO_DIR")
-    }
-    usual = {str(path): path.name for root in _STUDIOS for path in Path(root).glob("CPLEX_Studio*")}
-    studios = [*sorted(named, key=lambda p: _read_release(named[p]), reverse=True),
-               *sorted(usual, key=lambda p: _read_release(usual[p]), reverse=True)]  # fmt: skip
-    return [str(folder) for path in studios for folder in Path(path).glob("cpoptimizer/bin/*")]
-
-
-def _read_release(name: str) -> tuple[int, int]:
-    """Release at the end of a name: 12.10 for CPLEX_STUDIO_DIR1210, 22.1 for CPLEX_Studio221."""
-    digits = re.search(r"(\d{2})(\d*)$", name)
-    return (int(digits[1]), int(digits[2] or 0)) if digits else (0, 0)
 
 
 def _attempt(engine: CpEngine, model: Any, seconds: float) -> tuple[Any, str]:
@@ -218,11 +188,3 @@ def _drop_start_timer(model: Any) -> None:
         agent = getattr(getattr(thread, "function", None), "__self__", None)
         if isinstance(thread, threading.Timer) and getattr(agent, "model", None) is model:
             thread.cancel()
-
-
-def _explain_full_edition() -> str:
-    """How to use the full edition."""
-    for folder in _find_full_installations():
-        if path := shutil.which("cpoptimizer", path=folder):
-            return f"set {VARIABLE}={path}, which is installed here"
-    return f"install the full edition (free for academia) and set {VARIABLE} to its cpoptimizer"

@@ -8,7 +8,7 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,6 @@ from fpbench import FpbenchError, InputError, SolverStatus
 from fpbench.base import suggest_name, tell_extra
 from fpbench.builtin.correctors._ip_program import IntegerProgram, ProgramRow
 
-_TOLERANCE = 1e-9
-"""Tolerance of feasibility and integrality."""
 _FAR = 1e3
 """Error factor of the unit of costs from which the program is solved again."""
 
@@ -34,45 +32,15 @@ class SolverAnswer:
     """Lower bound of the cost of every solution, as the solver reports it."""
 
 
-class _Solver(NamedTuple):
-    """Options of a solver for one thread, no gap, and a time limit."""
-
-    remedy: str
-    """How to install it."""
-    seconds: str
-    """Its option for the time limit: pyomo's `timelimit` does nothing for direct interfaces."""
-    options: dict[str, float | str]
-
-
-# HiGHS: its presolve compares people with each other, in quadratic time, ignores the time limit and
-# finds nothing. With an integrality tolerance of 1e-9 HiGHS 1.15 pruned an optimum.
-_SOLVERS = {
-    "highs": _Solver("pip install highspy", "time_limit", {
-        "threads": 1, "mip_rel_gap": 0.0, "mip_abs_gap": 0.0,
-        "presolve": "off", "mip_root_presolve_only": True,
-    }),
-    "glpk": _Solver("apt install glpk-utils, or conda install -c conda-forge glpk", "tmlim", {
-        "mipgap": 0.0,
-    }),
-    "cbc": _Solver("apt install coinor-cbc, or conda install -c conda-forge coin-or-cbc", "sec", {
-        "ratio": 0.0, "allow": 0.0, "integerT": _TOLERANCE, "primalT": _TOLERANCE,
-    }),
-    "scip": _Solver("conda install -c conda-forge scip", "limits/time", {
-        "limits/gap": 0.0, "limits/absgap": 0.0, "lp/threads": 1, "numerics/feastol": _TOLERANCE,
-    }),
-    "gurobi": _Solver("install Gurobi, or pip install gurobipy, with a licence", "TimeLimit", {
-        "Threads": 1, "MIPGap": 0.0, "MIPGapAbs": 0.0,
-        "IntFeasTol": _TOLERANCE, "FeasibilityTol": _TOLERANCE,
-    }),
-    "cplex": _Solver(
-        f"install CPLEX Optimization Studio, or {tell_extra('cp')}", "timelimit", {
-        "threads": 1, "mip_tolerances_mipgap": 0.0, "mip_tolerances_absmipgap": 0.0,
-        "mip_tolerances_integrality": _TOLERANCE, "simplex_tolerances_feasibility": _TOLERANCE,
-    }),
+_HIGHS = {
+    "threads": 1, "mip_rel_gap": 0.0, "mip_abs_gap": 0.0,
+    "presolve": "off", "mip_root_presolve_only": True,
 }  # fmt: skip
-_SOLVERS |= {
-    f"{name}_direct": _SOLVERS[name] for name in ("gurobi", "cplex")
-} | {f"appsi_{name}": _SOLVERS[name] for name in ("highs", "gurobi", "cplex")}  # fmt: skip
+"""Options of HiGHS for one thread and no gap.
+
+Its presolve compares people with each other, in quadratic time, ignores the time limit and finds
+nothing. With an integrality tolerance of 1e-9 HiGHS 1.15 pruned an optimum.
+"""
 
 
 def check_solver(name: str) -> str:
@@ -80,16 +48,16 @@ def check_solver(name: str) -> str:
 
     Raises InputError, with the nearest name.
     """
-    if name not in _SOLVERS and find_spec("pyomo") is not None:
+    if name != "highs" and find_spec("pyomo") is not None:
         factory = _import_pyomo().SolverFactory
         names = {n for n in factory if not n.startswith("_") and "persistent" not in n}
         if name not in names:
-            raise InputError(f"unknown solver; {suggest_name(name, names | set(_SOLVERS))}")
+            raise InputError(f"unknown solver; {suggest_name(name, names)}")
     return name
 
 
 def solve(program: IntegerProgram, name: str, deadline: float) -> SolverAnswer:
-    """The cheapest solution; on one thread and without a gap if `_SOLVERS` has its options.
+    """The cheapest solution; HiGHS on one thread and without a gap.
 
     `deadline`: on the clock of `time.perf_counter`.
 
@@ -130,31 +98,26 @@ def _solve(program: IntegerProgram, name: str, deadline: float) -> SolverAnswer:
             results = _run(_make_solver(name), name, model, deadline)
             if results is None:
                 return SolverAnswer(SolverStatus.TIMEOUT)
-            return _read_answer(program, model, results, name in _SOLVERS)
+            return _read_answer(program, model, results, known=name == "highs")
         except FpbenchError:
             raise
         except Exception as error:  # each solver raises its own, from missing licences to crashes
             message = " ".join(f"{error} {log.getvalue()}".split())
-            if "1016" in message or "size limits" in message.lower() or "size-limit" in message:
-                message = (
-                    "the problem is larger than its licence allows (CPLEX Community Edition: 1,000 "
-                    "variables and constraints); install a licensed edition, or use solver = "
-                    "'highs'"
-                )
-            raise FpbenchError(f"solver {name!r} failed: {message[:300]}") from error
+            other = "" if name == "highs" else "; or use solver = 'highs'"
+            raise FpbenchError(f"solver {name!r} failed: {message[:300]}{other}") from error
 
 
 def _make_solver(name: str) -> Any:
     """Pyomo's interface to a solver; FpbenchError if the solver is not installed."""
-    pyomo_name = "appsi_highs" if name == "highs" else name
+    interface = "appsi_highs" if name == "highs" else name
     # Without the option, appsi passes variables as they occur, a few at a time.
-    options = {"only_child_vars": True} if _is_appsi(name) else {}
-    solver = _import_pyomo().SolverFactory(pyomo_name, **options)
+    options = {"only_child_vars": True} if interface.startswith("appsi_") else {}
+    solver = _import_pyomo().SolverFactory(interface, **options)
     if not solver.available(exception_flag=False):
-        remedy = "install it so that its executable is on PATH"
-        remedy = _SOLVERS[name].remedy if name in _SOLVERS else remedy
-        other = "" if name.endswith("highs") else ", or use solver = 'highs'"
-        raise FpbenchError(f"solver {name!r} is not installed here: {remedy}{other}")
+        remedy = "pip install highspy"
+        if name != "highs":
+            remedy = "install it (an executable must be on PATH), or use solver = 'highs'"
+        raise FpbenchError(f"solver {name!r} is not installed here: {remedy}")
     return solver
 
 
@@ -173,11 +136,6 @@ def _import_pyomo() -> Any:
     finally:
         sys.modules.update(modules)
     return environ
-
-
-def _is_appsi(name: str) -> bool:
-    """Whether pyomo's interface to a solver keeps the model."""
-    return name in ("highs", "appsi_highs", "appsi_gurobi", "appsi_cplex")
 
 
 def translate(program: IntegerProgram) -> Any:
@@ -219,7 +177,8 @@ def _run(solver: Any, name: str, model: Any, deadline: float) -> Any:
     """Pyomo's results for a model; None if no time remains."""
     from pyomo.common.gc_manager import PauseGC
 
-    if _is_appsi(name):
+    keeps_model = hasattr(solver, "update_config")
+    if keeps_model:
         # Passing the model to the solver takes time too.
         for check in solver.update_config:
             solver.update_config[check] = False
@@ -229,15 +188,14 @@ def _run(solver: Any, name: str, model: Any, deadline: float) -> Any:
     remaining = deadline - time.perf_counter()
     if remaining <= 0:
         return None
-    if name not in _SOLVERS:
-        return solver.solve(model, load_solutions=False, timelimit=remaining)
-    _, seconds, options = _SOLVERS[name]
-    whole = name == "glpk"  # it accepts whole seconds only
-    solver.options.update({**options, seconds: math.ceil(remaining) if whole else remaining})
-    return solver.solve(model, load_solutions=False)
+    if name == "highs":
+        solver.options.update(_HIGHS)
+    # Executables may accept whole seconds only.
+    limit = remaining if keeps_model else math.ceil(remaining)
+    return solver.solve(model, load_solutions=False, timelimit=limit)
 
 
-def _read_answer(program: IntegerProgram, model: Any, results: Any, known: bool) -> SolverAnswer:
+def _read_answer(program: IntegerProgram, model: Any, results: Any, *, known: bool) -> SolverAnswer:
     """The answer in the results, proven only if the solver allows no gap."""
     from pyomo.opt import TerminationCondition as Ended
 
@@ -258,7 +216,7 @@ def _read_answer(program: IntegerProgram, model: Any, results: Any, known: bool)
     must_be_whole = np.append(program.whole, np.ones(len(program.others), dtype=bool))
     if (np.abs(values - np.rint(values))[must_be_whole] > 1e-3).any():
         raise FpbenchError("the solver returned fractions for whole-number variables")
-    # A solver with unknown options may stop at its own gap, and call that optimal.
+    # Another solver than HiGHS may stop at its own gap, and call that optimal.
     cost = float(program.costs @ values[: len(program.costs)])
     no_gap = known or (bound is not None and cost - bound <= 1e-6 * cost)
     optimal = ended == Ended.optimal and no_gap

@@ -55,7 +55,7 @@ class CP(OptimalCorrector):
         """The installed CP Optimizer, or the command that installs it."""
         try:
             engine = CpEngine.find()
-            return f"CP Optimizer {engine.version()}, {engine.path} ({engine.where})"
+            return f"CP Optimizer {engine.version()}, {engine.path}"
         except CpError as error:
             return str(error)
 

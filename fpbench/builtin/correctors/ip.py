@@ -30,7 +30,9 @@ class IP(OptimalCorrector):
     The returned groups satisfy all constraints exactly, whatever the solver's tolerances:
     conditions are checked in integers, and a violation is cut off and the program solved again. A
     `LinearConstraint` holds to 1e-6 of its largest coefficient. Optimality is proven to the
-    solver's accuracy, about 1e-6 of the objective.
+    solver's accuracy, about 1e-6 of the objective. Another solver than HiGHS has its own defaults
+    for threads and gaps, and pyomo's older direct interfaces (`cplex_direct`, `gurobi`) ignore
+    `time_limit`.
 
     Departs from the paper in its columns: those of people who stay are left out, and exact equality
     of rates is expressed by multiples of the smallest group with the overall rate.
@@ -47,7 +49,7 @@ class IP(OptimalCorrector):
     )
 
     solver: str = Field(
-        "highs", description="highs, or another solver that pyomo knows, such as cplex_direct"
+        "highs", description="highs, or another solver of pyomo, such as cbc or appsi_cplex"
     )
     time_limit: float = Field(600.0, gt=0, description="seconds, model building included")
     model: Literal["individuals", "counts"] = Field(
