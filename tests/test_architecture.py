@@ -216,7 +216,6 @@ IMPORTERS = {
     "models/classifiers",
     "execution/isolation/one_use_server",
     "execution/engines/warming",
-    "base/trust",  # loads what an entry point names
 }
 PICKLERS = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 

@@ -26,7 +26,6 @@ from fpbench.base.errors import (
 )
 from fpbench.base.public_names import find_place
 from fpbench.base.trust import (
-    PluginEntry,
     allows_third_party,
     list_entry_points,
     normalize_name,
@@ -36,6 +35,8 @@ from fpbench.components.names import KINDS
 from fpbench.components.own_plugins import OWN_PLUGINS
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from fpbench.components.attack_kinds import Component
 
 GROUP = "fpbench"
@@ -242,7 +243,7 @@ def discover() -> Catalog:
     return _register_all((point, _find_source(point)) for point in list_entry_points(GROUP))
 
 
-def _register_all(points: Iterable[tuple[PluginEntry, Source]]) -> Catalog:
+def _register_all(points: Iterable[tuple[EntryPoint, Source]]) -> Catalog:
     catalog, everyone = Catalog(), allows_third_party()
     manager = pluggy.PluginManager("fpbench")
     manager.add_hookspecs(HOOKS)
@@ -261,6 +262,8 @@ def discover_in(path: Path) -> tuple[Catalog, Source]:
     InputError if it has no plugin. Installed plugins of the same distribution or module are left
     out.
     """
+    from importlib.metadata import EntryPoint
+
     source, folder, values = _read_plugins(path.resolve())
     for place in (folder, folder / "src"):
         if place.is_dir() and str(place) not in sys.path:
@@ -274,7 +277,7 @@ def discover_in(path: Path) -> tuple[Catalog, Source]:
         != normalize_name(source.distribution)
         and point.value.partition(":")[0] not in modules
     ]
-    own = [(PluginEntry(name, value), source) for name, value in values.items()]
+    own = [(EntryPoint(name, value, GROUP), source) for name, value in values.items()]
     return _register_all([*installed, *own]), source
 
 
@@ -307,12 +310,13 @@ def _read_plugins(path: Path) -> tuple[Source, Path, dict[str, str]]:
     return Source(path.stem, ""), path.parent, {path.stem: path.stem}
 
 
-def _find_source(point: PluginEntry) -> Source:
-    return Source(point.distribution or point.value, point.version)
+def _find_source(point: EntryPoint) -> Source:
+    dist = point.dist
+    return Source(dist.name, dist.version) if dist else Source(point.value, "")
 
 
 def _register(
-    catalog: Catalog, manager: pluggy.PluginManager, point: PluginEntry, source: Source
+    catalog: Catalog, manager: pluggy.PluginManager, point: EntryPoint, source: Source
 ) -> None:
     """Register one plugin; its failure becomes a row of the catalog."""
     name = f"{source.distribution}:{point.name}"

@@ -95,10 +95,6 @@ ALLOWED = {
     ("execution/isolation/one_use_server.py", "_limit_memory"): "open",
     ("components/catalog.py", "_read_plugins"): "project.read_text",
     ("components/catalog.py", "_read_summary"): "Path(spec.origin).read_text",
-    ("base/trust.py", "_InstalledFiles.of"): "dist.read_text",
-    ("base/trust.py", "_find_editable_source"): "dist.read_text",
-    ("base/trust.py", "_list_linked_folders"): "link.read_text",
-    ("base/trust.py", "_read_text"): "Path(folder, name).read_text",
     ("execution/work/process_watch.py", "_lacks_files"): "os.open",
     ("execution/isolation/families.py", "list_children"): "open",
     ("execution/isolation/families.py", "_read_command_line"): "open",
@@ -114,6 +110,7 @@ ALLOWED = {
     ("api/reproduce.py", "list_studies"): "path.read_text",
     ("testing/scaffold.py", "_read_template"): "template.read_text",
     ("components/spec.py", "_parse_code"): "Path(file).read_text",
+    ("base/trust.py", "_list_packages"): "dist.read_text",
     ("base/public_names.py", "list_public_names"): "stub.read_text",
     # Of bytes: of a report that was read the one way, and of a process of our own.
     ("auditing/fairness_reports/report_files.py", "to_parquet_bytes"): "frame.to_parquet",

@@ -236,7 +236,14 @@ def check_command(words):
         if stop in rest:
             rest = rest[: rest.index(stop)]
     while hasattr(command, "commands"):
-        if rest in ([], ["--help"], ["--version"], ["--no-third-party"]):
+        flags = (
+            "--help",
+            "--version",
+            "--no-third-party",
+            "--install-completion",
+            "--show-completion",
+        )
+        if not rest or rest in [[flag] for flag in flags]:
             return None
         name = rest.pop(0)
         if "|" in name:  # one of several
