@@ -42,7 +42,7 @@ LONGEST = (
     "system/test_adult_attack.py", "docs/test_tutorial.py", "store/test_foreign_runs.py",
     "cli/test_assess.py", "system/test_kernels.py", "privacy/curator/test_service.py",
     "builtin/test_learners.py", "testing/test_testing.py",
-    "correction/test_posterior_of_groups.py", "execution/work/test_process_watch.py",
+    "correction/test_posterior_of_groups.py",
     "system/test_real_data.py", "correction/exact/test_agreement.py", "execution/test_runner.py",
     "execution/test_verification.py", "builtin/test_epsilon_lower_bound.py",
     "privacy/test_ledger.py", "matrix/test_malformed.py", "docs/test_docs.py",

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType, UnionType
 from typing import Any, Union, get_args, get_origin
 
+from fpbench.base.distribution import DISTRIBUTION
 from fpbench.base.errors import MatrixError
 from fpbench.base.public_names import list_public_names
 from fpbench.base.validation import validate
@@ -120,6 +121,12 @@ def find_slot_kinds(cls: type[Component]) -> dict[str, str]:
             ):
                 kinds[name] = option.kind
     return kinds
+
+
+def is_third_party(spec: Spec, catalog: Catalog) -> bool:
+    """Whether a component, or one in its slots, is of another distribution than fpbench's."""
+    ours = catalog.entry(spec.kind, spec.use).source.distribution == DISTRIBUTION
+    return not ours or any(is_third_party(inner, catalog) for inner in spec.slots.values())
 
 
 def fingerprint(spec: Spec, catalog: Catalog) -> str:

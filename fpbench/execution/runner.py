@@ -14,14 +14,12 @@ from typing import NamedTuple
 from fpbench.base.errors import InputError
 from fpbench.components.names import PORTABLE, Status
 from fpbench.execution.engines.local import Engine
-from fpbench.execution.work.execute import LostError, SpoiledError
+from fpbench.execution.work.execute import LostError
 from fpbench.matrix.plan import Cell, Plan
 from fpbench.matrix.step import Failure, Result, Step, shorten
 from fpbench.store.packing import why_not_storable
 from fpbench.store.store import Store
 
-_MOST_REJECTIONS = 50
-"""Number of spoiled workers that reject a step before it counts as the cause."""
 _MOST_DEATHS = 3
 """Number of workers that die with a step before it fails; the last of them ran nothing else."""
 
@@ -64,7 +62,6 @@ class Runner:
         self._rank = {key: i for i, key in enumerate(plan.order_steps(self._todo))}
         self._results: dict[str, Result] = {}
         self._deaths: Counter[str] = Counter()
-        self._rejections: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
         self._uses = Counter(p for key in self._rank for p in set(plan.steps[key].parents))
         self._seconds: dict[str, float] = {}
@@ -132,14 +129,11 @@ class Runner:
         try:
             result = future.result()
         except (BrokenProcessPool, LostError) as error:
-            if self._is_innocent(step, error):
-                return None
             self._deaths[step.key] += 1
             if self._deaths[step.key] < _MOST_DEATHS:
                 return None
             died = f"the worker process died {_MOST_DEATHS} times{_describe_signals(error)}"
-            reason = f"{step}: {error if isinstance(error, SpoiledError) else died}"
-            return Result(Failure(reason, str(error), False), 0.0)
+            return Result(Failure(f"{step}: {died}", str(error), False), 0.0)
         except InputError:  # the engine is lost
             raise
         except Exception as error:  # a result that cannot be pickled, for instance
@@ -149,13 +143,6 @@ class Runner:
             self._failures[step.key] += 1
             return None
         return result
-
-    def _is_innocent(self, step: Step, error: Exception) -> bool:
-        """Whether another step spoiled the worker, and not too many workers rejected this one."""
-        if not isinstance(error, SpoiledError) or (step.spec and error.component == step.spec.use):
-            return False
-        self._rejections[step.key] += 1
-        return self._rejections[step.key] < _MOST_REJECTIONS
 
     def _should_retry(self, step: Step, result: Result) -> bool:
         return (

@@ -25,6 +25,7 @@ from fpbench.components.spec import (
     describe_component,
     find_slot_kinds,
     fingerprint,
+    is_third_party,
     specify,
 )
 from fpbench.data.data_files import DataHome
@@ -124,6 +125,8 @@ def _count_by_name(steps: Iterable[Step]) -> dict[tuple[str, str], int]:
 
 _GIVEN = frozenset({"predictions", "scores"})
 """What adversaries see of the model's answers about people with their own groups."""
+_OBJECTS = frozenset({"train", "tune", "disclose"})
+"""Actions whose results may hold objects of their component's own classes."""
 _TUNED_ON = 0
 """Adversaries that are tuned once for a data set are tuned on the attack set of this seed."""
 
@@ -494,7 +497,12 @@ class _Planner:
             spec = part.spec if part else None
             keys = tuple(parent.key for parent in parents)
             names = tuple(used.named for used in uses)
-            step = Step(key, stream, action, spec, keys, (*options, *unseeded), names, learner)
+            strange = any(is_third_party(one, self._catalog) for one in (spec, learner) if one) or (
+                spec is not None and any(p.third_party and p.action in _OBJECTS for p in parents)
+            )
+            step = Step(
+                key, stream, action, spec, keys, (*options, *unseeded), names, learner, strange
+            )
             self._steps[memo] = self._plan.steps[key] = step
         return self._steps[memo]
 

@@ -39,6 +39,9 @@ class Step:
     """Kind and name of the components whose results a last step combines, for errors."""
     learner: Spec | None = None
     """The learner that an audit may train, as the last of its inputs; else None."""
+    third_party: bool = False
+    """Whether it runs code of another distribution: a component's, or that of an object that a
+    component has made."""
 
     @property
     def name(self) -> tuple[str, str]:

@@ -95,7 +95,6 @@ ALLOWED = {
     ("execution/isolation/one_use_server.py", "_limit_memory"): "open",
     ("components/catalog.py", "_read_plugins"): "project.read_text",
     ("components/catalog.py", "_read_summary"): "Path(spec.origin).read_text",
-    ("execution/work/process_watch.py", "_lacks_files"): "os.open",
     ("execution/isolation/families.py", "list_children"): "open",
     ("execution/isolation/families.py", "_read_command_line"): "open",
     ("execution/isolation/families.py", "_find_marked"): "open",

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import Future
 from pathlib import Path
 
 import pandas as pd
@@ -14,10 +13,6 @@ import pytest
 
 import fpbench
 from fpbench import Status
-from fpbench.execution.runner import Runner
-from fpbench.execution.session import Session
-from fpbench.execution.work.execute import SpoiledError
-from fpbench.matrix.matrix import read
 from fpbench.store.store import Store
 
 MATRIX = {
@@ -250,30 +245,6 @@ def test_a_component_that_wants_to_exit_fails_alone(tmp_path, install, jobs):
     crashed = frame["corrector"] == "crash"
     assert set(frame[crashed]["reason"]) == {"correct crash: SystemExit: 7"}
     assert set(frame[~crashed]["status"]) == {"done"}
-
-
-def test_a_step_that_every_worker_rejects_is_given_up_at_last(tmp_path):
-    """Workers that another step spoiled reject a step; if all do for ever, the run still ends."""
-    alone_flags = []
-
-    class SpoiledEngine:
-        at_once = 1
-
-        def submit(self, step, parents, *, final, alone):
-            alone_flags.append(alone)
-            future = Future()
-            future.set_exception(SpoiledError("", "numpy.mean"))
-            return future
-
-    plan = Session.prepare(read(MATRIX), {}).plan
-    committed = []
-    with Store(tmp_path / "run", create=True) as store:
-        number = store.begin({}, {}, plan.cells)
-        assert Runner(plan, store, number, SpoiledEngine(), committed.append).run()
-    assert alone_flags == 50 * [False] + 2 * [True]
-    assert len(committed) == 24
-    (reason,) = {cell.reason for cell in committed}
-    assert reason == "load flock: changed numpy.mean of its process, in which others run as well"
 
 
 def test_what_an_adversary_returns_is_checked(tmp_path, install):

@@ -35,7 +35,7 @@ from fpbench.execution.engines.requirements import Requirements
 from fpbench.execution.engines.warming import warm
 from fpbench.execution.isolation.one_use import needs_process
 from fpbench.execution.wire.answers import ROW, read_result
-from fpbench.execution.work.execute import LostError, SpoiledError
+from fpbench.execution.work.execute import LostError
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Failure, Result, Step
 
@@ -86,13 +86,10 @@ class DaskEngine(Engine):
         self._threads: dict[str, int] = {}
         self._counted = 0.0
         self._excluded: set[str] = set()
-        """Workers that get no more steps: spoiled, silent, or of other versions."""
-        self._spoilers: set[str] = set()
-        """Components that have changed a worker; their steps get processes of their own."""
-        self._waiting: list[_Task] = []
+        """Workers that get no more steps: silent, or of other versions."""
         self._lock = threading.RLock()
         self._client.subscribe_topic(self._topic, self._receive_note)
-        self._lookout = Lookout(cluster, self._exclude, self._send_waiting)
+        self._lookout = Lookout(cluster, self._exclude)
 
     @property
     def at_once(self) -> int:
@@ -113,7 +110,6 @@ class DaskEngine(Engine):
         if step.action == "load":
             return self._load(step, alone)
         answer: Future[Result] = Future()
-        alone = alone or (step.spec is not None and step.spec.use in self._spoilers)
         self._send(_Task(answer, step, parents, final, alone))
         return answer
 
@@ -129,6 +125,7 @@ class DaskEngine(Engine):
             self._submit_task(self._new_key("warm"), warm, self._modules, workers=[worker])
             for worker in self._cluster.threads()
         ]
+        alone = needs_process(step, self._limits, alone=alone)
         loaded = self._loader.submit(step, (), alone=alone)
         if loaded.exception() is not None or isinstance(loaded.result().value, Failure):
             return loaded
@@ -151,19 +148,10 @@ class DaskEngine(Engine):
             function, *arguments, key=key, pure=False, priority=priority, **options
         )
 
-    def _send_waiting(self) -> None:
-        with self._lock:
-            waiting, self._waiting = self._waiting, []
-            for task in waiting:
-                self._send(task)
-
     def _send(self, task: _Task) -> None:
-        """Send a step to the cluster; later, if all workers are being replaced."""
+        """Send a step to the cluster."""
         with self._lock:
             usable = self._usable()
-            if self._lookout.replacing and not usable:
-                self._waiting.append(task)
-                return
             options: dict[str, Any] = {}
             if self._excluded and usable:  # if these are gone, any other worker may do the step
                 options = {"workers": usable, "allow_other_workers": True}
@@ -202,10 +190,6 @@ class DaskEngine(Engine):
                 failure = Failure(f"{task.step}: {message}", "", False)
                 task.answer.set_result(Result(failure, 0.0))
         except Exception as error:
-            if isinstance(error, SpoiledError):
-                self._spoilers |= {error.component} - {""}
-                self._exclude(error.where)
-                self._lookout.replace(error.where)
             raised = remote.status == "error"
             task.answer.set_exception(error if raised else self._cluster.explain(error))
         else:
@@ -228,7 +212,7 @@ class DaskEngine(Engine):
             raise LostError(str(error)) if isinstance(error, KilledWorker) else error
         if remote.status == "cancelled":
             raise CancelledError
-        if remote.status != "finished":  # the worker was replaced meanwhile
+        if remote.status != "finished":  # its worker is gone
             raise LostError("its result was lost with its worker")
         note = self._notes.pop(remote.key, None)
         if note is None:  # the worker sent it to a connection that broke

@@ -15,12 +15,7 @@ from fpbench.base.threads import ONE_THREAD
 from fpbench.execution.engines.requirements import Requirements, list_mismatches, read_versions
 from fpbench.execution.engines.warming import list_modules
 from fpbench.execution.isolation.one_use import ForkServer, execute_alone, needs_process
-from fpbench.execution.work.execute import (
-    SpoiledError,
-    check_unspoiled,
-    execute_in_worker,
-    write_row,
-)
+from fpbench.execution.work.execute import execute_in_worker, write_row
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Failure, Result, Step
 
@@ -92,15 +87,11 @@ def carry_out(content: bytes, requirements: bytes, *parents: Parcel) -> Parcel:
         raise WorkerMismatchError(worker.address, f"worker {worker.address} has {mismatches}")
     order: DaskOrder = pickle.loads(content)
     step, values = order.step, tuple(parent.unpack().value for parent in parents)
-    try:
-        if needs_process(step, order.limits, alone=order.alone):
-            check_unspoiled()  # changes here may prevent this worker from using the server
-            address = order.address or _start_server(step, sure=order.alone)
-            result = execute_alone(step, values, order.limits, address)
-        else:
-            result = execute_in_worker(step, values)
-    except SpoiledError as error:
-        raise SpoiledError(error.component, error.changes, worker.address) from None
+    if needs_process(step, order.limits, alone=order.alone):
+        address = order.address or _start_server(step, sure=order.alone)
+        result = execute_alone(step, values, order.limits, address)
+    else:
+        result = execute_in_worker(step, values)
     parcel = Parcel(result)
     worker.log_event(order.topic, (order.key, write_note(parcel, step, order.final)))
     return parcel

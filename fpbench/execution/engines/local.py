@@ -6,9 +6,7 @@ that need it.
 
 from __future__ import annotations
 
-import logging
 import os
-import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -32,8 +30,7 @@ from fpbench.execution.isolation.one_use import (
 )
 from fpbench.execution.isolation.processes import start_worker
 from fpbench.execution.wire.answers import ROW, read_result
-from fpbench.execution.work.execute import SpoiledError, execute, make_watch
-from fpbench.execution.work.process_watch import ProcessChanges, Watch
+from fpbench.execution.work.execute import execute
 from fpbench.matrix.limits import NO_LIMITS, Limits
 from fpbench.matrix.step import Result, Step
 
@@ -45,11 +42,6 @@ ENGINES = {
 _MEMORY = {"LOKY_MAX_MEMORY_LEAK_SIZE": str(2**30)}
 """Bytes by which a worker may grow before loky replaces it: it caches results on purpose. Loky
 before 3.7 ignores it."""
-_SHARE = 0.02
-"""Share of the time of steps in this process that may be spent on looking for changes."""
-_OF_THE_USER = ("signal handlers", "standard input and output", "sys.settrace", "threads", "timers")
-"""Settings that the user may change, too, if the process is theirs."""
-_LOG = logging.getLogger("fpbench")
 
 
 class EngineError(InputError):
@@ -91,16 +83,12 @@ class Engine(ABC):
 
 
 class InlineEngine(Engine):
-    """Runs a step when it is submitted, in this process; with limits, in a process of its own."""
+    """Runs a step when it is submitted: in this process, or in a process of its own if it must."""
 
     def __init__(self, home: DataHome, limits: Limits = NO_LIMITS) -> None:
         super().__init__(home, limits)
         check_isolated_user()  # raises here, before anything is done
         self._server = ForkServer()
-        self._watch: Watch | None = None
-        self._seen: dict[str, None] = {}
-        """Steps since the last look at this process."""
-        self._looked = self._due = 0.0
 
     @property
     def at_once(self) -> int:
@@ -118,12 +106,7 @@ class InlineEngine(Engine):
             if alone or runs_alone(step, self._limits, isolated=isolated):
                 result = execute_alone(step, inputs, self._limits, self._server.address(sure=alone))
             else:
-                if self._watch is None:
-                    self._watch, self._looked = make_watch(), time.perf_counter()
                 result = execute(step, inputs)
-                if step.spec is not None:
-                    self._seen[str(step)] = None
-                    self._look()
             future.set_result(result)
         except Exception as error:  # a future carries whatever was raised
             future.set_exception(error)
@@ -132,30 +115,6 @@ class InlineEngine(Engine):
     def close(self, *, now: bool) -> None:
         """End the process that forks the others."""
         self._server.close()
-        if self._seen and not now:
-            self._look(due=True)
-
-    def _look(self, *, due: bool = False) -> None:
-        """Check now and then whether steps have changed this process, which cannot be replaced.
-
-        Raises EngineError if a function was replaced, so that later results would be wrong.
-        """
-        begun = time.perf_counter()
-        if self._watch is None or not (due or begun >= self._due):
-            return
-        changes = self._watch.look()
-        ended = time.perf_counter()
-        self._due, since = ended + (ended - begun) / _SHARE, begun - self._looked
-        self._looked, steps, self._seen = ended, " or ".join(self._seen), {}
-        if changes.replaced:
-            raise EngineError(
-                f"{steps}: changed {ProcessChanges(changes.replaced).words} of this process, in "
-                f"which all steps run; measures of the last {since:.3f} s may be "
-                "wrong. Run it anew in workers, with --jobs 2 --fresh, or with [limits]"
-            )
-        if settings := [name for name in changes.settings if name not in _OF_THE_USER]:
-            _LOG.warning("%s: changed %s of this process, in which all steps run",
-                         steps, ", ".join(settings))  # fmt: skip
 
 
 class LokyEngine(Engine):
@@ -175,10 +134,6 @@ class LokyEngine(Engine):
         self._jobs = jobs
         alone, others = split_by_process(steps, limits)
         self._modules, self._server = list_modules(others), ForkServer(list_modules(alone))
-        self._spoiled = False
-        """Whether a step has changed a worker."""
-        self._spoilers: set[str] = set()
-        """Components that have changed a worker; their steps get processes of their own."""
         if alone:
             self._server.address()
         self._pool = self._make_pool()
@@ -192,10 +147,7 @@ class LokyEngine(Engine):
         self, step: Step, parents: tuple[Any, ...], *, final: bool = False, alone: bool = False
     ) -> Future[Result]:
         """Hand the step to a worker."""
-        if self._spoiled:
-            self._leave_pool()
         address = None
-        alone = alone or (step.spec is not None and step.spec.use in self._spoilers)
         if needs_process(step, self._limits, alone=alone):
             address = self._server.address(sure=alone)
         answer: Future[Result] = Future()
@@ -213,38 +165,20 @@ class LokyEngine(Engine):
     def _send(
         self, answer: Future[Result], order: LocalOrder, missing: frozenset[str] = frozenset()
     ) -> None:
-        from loky.process_executor import ShutdownExecutorError
-
-        pool = self._pool
-
         def done(future: Future[bytes | Result | MissingResults]) -> None:
             try:
-                try:
-                    reply = future.result()
-                except ShutdownExecutorError:
-                    if pool is self._pool:  # the engine is being closed
-                        raise
-                    reply = MissingResults(frozenset())  # its worker belonged to an abandoned pool
+                reply = future.result()
                 if isinstance(reply, MissingResults):
                     self._send(answer, order, missing | reply.keys)
                 elif isinstance(reply, bytes):
                     answer.set_result(read_result(ROW, reply))
                 else:
                     answer.set_result(reply)
-            except SpoiledError as error:
-                self._spoiled = self._spoiled or pool is self._pool
-                self._spoilers |= {error.component} - {""}
-                answer.set_exception(error)
             except Exception as error:  # a future carries whatever was raised
                 answer.set_exception(error)
 
         sent = order._replace(parents=make_refs(order.parents, missing))
-        try:
-            pool.submit(carry_out, sent).add_done_callback(done)
-        except ShutdownExecutorError:
-            if pool is self._pool:
-                raise
-            self._send(answer, order, missing)
+        self._pool.submit(carry_out, sent).add_done_callback(done)
 
     def close(self, *, now: bool) -> None:
         """End the workers; with `now`, kill them."""
@@ -252,11 +186,6 @@ class LokyEngine(Engine):
             self._pool.shutdown(wait=True, kill_workers=now)
         finally:
             self._server.close()
-
-    def _leave_pool(self) -> None:
-        """Start new workers, which repeat the unfinished steps of the old ones."""
-        old, self._pool, self._spoiled = self._pool, self._make_pool(), False
-        old.shutdown(wait=False, kill_workers=True)
 
     def _make_pool(self) -> Any:
         from loky import ProcessPoolExecutor

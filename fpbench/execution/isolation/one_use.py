@@ -152,7 +152,6 @@ class ForkServer:
                 pass_fds=ends,
                 start_new_session=True,
             )
-        # Its name tells that it is no thread of a component, see `process_watch`.
         self._printer = threading.Thread(
             target=_show_output, args=(self._process.stdout,), name="fpbench-output", daemon=True
         )
@@ -174,10 +173,11 @@ def _show_output(output: IO[bytes]) -> None:
 def runs_alone(step: Step, limits: Limits, *, isolated: bool) -> bool:
     """Whether a step needs a process of its own.
 
-    Steps without a component run our own code, which neither hangs nor crashes. Adversaries are
-    isolated from the truth if the engine can isolate them.
+    Steps without a component run our own code, which neither hangs nor crashes. If the engine can
+    isolate steps, adversaries are isolated from the truth, and third parties from the steps of
+    others, whose libraries they may change.
     """
-    return (isolated and POSSIBLE and step.action in HANDED) or (
+    return (isolated and POSSIBLE and (step.third_party or step.action in HANDED)) or (
         bool(limits) and step.spec is not None
     )
 
@@ -204,7 +204,9 @@ def execute_alone(step: Step, parents: tuple[Any, ...], limits: Limits, address:
     Raises LostError if the server died.
     """
     try:
-        inputs = make_inputs(step, build_for(step), parents)
+        # Only the views of adversaries depend on the component, which else is not imported here.
+        component = build_for(step) if step.action in HANDED else None
+        inputs = make_inputs(step, component, parents)
         started = time.monotonic()
         result = _request(step, inputs, limits, address)
         seconds = min(result.seconds, time.monotonic() - started)

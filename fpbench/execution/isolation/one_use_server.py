@@ -22,7 +22,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
-from fpbench.base.errors import PluginError
 from fpbench.components.catalog import discover
 from fpbench.execution.isolation.confining import confine
 from fpbench.execution.isolation.families import (
@@ -52,9 +51,7 @@ from fpbench.execution.work.execute import (
     attempt,
     build_for,
     make_failure,
-    make_watch,
 )
-from fpbench.execution.work.process_watch import ProcessChanges, Watch
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Result, Step
 
@@ -85,7 +82,6 @@ class _Server:
     """Accepts requests, forks and reaps. One thread, so that a fork copies no held lock."""
 
     def __init__(self, listener: socket.socket, control: socket.socket) -> None:
-        self._watch = make_watch()
         self._listener, self._control = listener, control
         self._children: dict[int, _Child] = {}
         self._too_large: set[int] = set()
@@ -185,7 +181,7 @@ class _Server:
                 os.close(end)
             channel.settimeout(None)
             before = set(sys.modules)
-            _answer(channel, server, self._watch)
+            _answer(channel, server)
             os.write(report, _list_new_modules(before))
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(OSError, ValueError):
@@ -213,7 +209,6 @@ class _Server:
             os.set_blocking(imports, False)
             with contextlib.suppress(BlockingIOError):
                 _preload(os.read(imports, _PIPE).decode(errors="replace").split())
-                self._watch.replaced()
             os.close(imports)
 
 
@@ -254,7 +249,7 @@ def _may_be_preloaded(name: str) -> bool:
     )
 
 
-def _answer(channel: socket.socket, server: int, watched: Watch) -> None:
+def _answer(channel: socket.socket, server: int) -> None:
     """Do one step in this process, and send its result."""
     step, limits, secrets = pickle.loads(receive(channel))
     lift = _limit_memory(limits)
@@ -263,7 +258,7 @@ def _answer(channel: socket.socket, server: int, watched: Watch) -> None:
         if step.action in HANDED:  # before it receives its inputs
             confine(server)
         os.environ.update(secrets)
-        return _do_step(step, channel, limits, lift, watched)
+        return _do_step(step, channel, limits, lift)
 
     try:
         content = write_result(step.action, attempt(step, work))
@@ -275,16 +270,10 @@ def _answer(channel: socket.socket, server: int, watched: Watch) -> None:
     send(channel, content)
 
 
-def _do_step(
-    step: Step, channel: socket.socket, limits: Limits, lift: Callable[[], None], watched: Watch
-) -> Any:
+def _do_step(step: Step, channel: socket.socket, limits: Limits, lift: Callable[[], None]) -> Any:
     try:
         inputs = tuple(map(unseal, pickle.loads(receive(channel))))
-        value = act(step, build_for(step), inputs)
-        # All other changes end with this process.
-        if replaced := watched.replaced():
-            raise PluginError(f"changed {ProcessChanges(replaced).words} in its process")
-        return seal(step.action, value)
+        return seal(step.action, act(step, build_for(step), inputs))
     except MemoryError as error:
         lift()
         if limits.memory_limit is None:

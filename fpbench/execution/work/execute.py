@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 import traceback
 from collections.abc import Callable
@@ -12,12 +11,10 @@ from typing import Any
 from fpbench.base.errors import FpbenchError, HiddenError, InputError, PluginError
 from fpbench.components.attack_kinds import Component
 from fpbench.components.catalog import discover
-from fpbench.components.hooks import Lazy
 from fpbench.components.spec import build_component
 from fpbench.execution.wire.answers import ROW, write_result
 from fpbench.execution.wire.sealing import unseal
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
-from fpbench.execution.work.process_watch import Watch
 from fpbench.execution.work.read_only import make_read_only
 from fpbench.matrix.step import Failure, Result, Step, shorten
 
@@ -30,33 +27,15 @@ class LostError(Exception):
     """The process that did a step is gone, perhaps not by the step's fault."""
 
 
-class SpoiledError(LostError):
-    """A process that is no longer used, because a step has changed it.
-
-    `component` is empty if an earlier step did; `where` is the address of the process, if any.
-    """
-
-    def __init__(self, component: str, changes: str, where: str = "") -> None:
-        super().__init__(component, changes, where)
-        self.component, self.changes, self.where = component, changes, where
-
-    def __str__(self) -> str:
-        return f"changed {self.changes} of its process, in which others run as well"
-
-
-_WATCHES: list[Watch] = []
-"""The watch of this worker, once it has done a step."""
-_SPOILED: list[str] = []
-"""Changes by a step in this worker; one entry or none."""
-
-
 def execute(step: Step, parents: tuple[Any, ...]) -> Result:
     """The result of a step; a component that raises gives a `Failure`, never an exception."""
 
     def work() -> Any:
         component = build_for(step)
-        # Sealed results are opened where their component runs; an adversary runs elsewhere.
-        opened = parents if step.action in HANDED else tuple(map(unseal, parents))
+        # Sealed results are opened where their component runs; an adversary runs elsewhere, and
+        # a step without a component reads none of them.
+        sealed = step.spec is None or step.action in HANDED
+        opened = parents if sealed else tuple(map(unseal, parents))
         inputs = make_inputs(step, component, opened)
         return measure(step, act(step, component, inputs), inputs)
 
@@ -64,42 +43,11 @@ def execute(step: Step, parents: tuple[Any, ...]) -> Result:
 
 
 def execute_in_worker(step: Step, parents: tuple[Any, ...]) -> Result:
-    """As `execute`, in a process that does other steps, too.
-
-    An interruption is a failure here: the user interrupts the coordinator only.
-
-    Raises SpoiledError if the step or an earlier one has changed what other steps depend on; there
-    is no result then.
-    """
-    check_unspoiled()
-    if not _WATCHES:
-        _WATCHES.append(make_watch())
+    """As `execute`; an interruption is a failure: the user interrupts the coordinator only."""
     try:
-        result = execute(step, parents)
+        return execute(step, parents)
     except KeyboardInterrupt as error:
-        result = Result(make_failure(step, error), 0.0)
-    finally:  # replacements by the step may make `execute` itself raise
-        if step.spec is not None and (changes := _WATCHES[0].look().words):
-            _SPOILED.append(changes)
-            raise SpoiledError(step.spec.use, changes)
-    return result
-
-
-def check_unspoiled() -> None:
-    """Raise SpoiledError if a step has changed what others depend on in this worker."""
-    if _SPOILED:
-        raise SpoiledError("", _SPOILED[0])
-
-
-def make_watch() -> Watch:
-    """A watch of what steps change in this process, from now on."""
-    modules = {
-        entry.registered.target
-        if isinstance(entry.registered, Lazy)
-        else entry.registered.__module__
-        for entry in discover()
-    }
-    return Watch(frozenset(re.split("[.:]", module)[0] for module in modules) - {"fpbench"})
+        return Result(make_failure(step, error), 0.0)
 
 
 def build_for(step: Step) -> Component | None:
@@ -110,12 +58,7 @@ def build_for(step: Step) -> Component | None:
 def make_inputs(
     step: Step, component: Component | None, parents: tuple[Any, ...]
 ) -> tuple[Any, ...]:
-    """The inputs of a step's component: an adversary's view, or the parents' results.
-
-    An auditor that may train the learner gets the learner last.
-    """
-    if step.learner is not None:
-        return (*parents, build_component(step.learner, discover()))
+    """The inputs of a step's component: an adversary's view, or the parents' results."""
     make = HANDED.get(step.action)
     return make(component, parents, step) if make else parents
 
@@ -123,8 +66,11 @@ def make_inputs(
 def act(step: Step, component: Component | None, inputs: tuple[Any, ...]) -> Any:
     """The answer of a step's component; its inputs are read-only, because other steps read them.
 
-    A step that loads may get the user's own tables, which no other step gets.
+    A step that loads may get the user's own tables, which no other step gets. An auditor that may
+    train the learner gets the learner last.
     """
+    if step.learner is not None:
+        inputs = (*inputs, build_component(step.learner, discover()))
     if step.action not in ("load", "split"):
         make_read_only(inputs)
     return ACTIONS[step.action](component, inputs, step)
