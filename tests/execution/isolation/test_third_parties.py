@@ -1,5 +1,6 @@
 """What a component of another distribution changes in its process reaches no step of others."""
 
+import os
 from collections import Counter
 
 import pytest
@@ -103,11 +104,22 @@ import os
 from pathlib import Path
 import numpy as np
 from fpbench import Learner, hookimpl
+from fpbench.builtin.datasets.census_synthetic import CensusSynthetic
+
+def note():
+    with Path(os.environ["CUCKOO_NEST"]).open("a") as file:
+        file.write(f"{os.getpid()}\\n")
+
+class Birds(CensusSynthetic):
+    name = "birds"
+    summary = "notes where it is loaded"
+    def load(self, home):
+        note()
+        return super().load(home)
 
 class Egg:
     def __setstate__(self, state):
-        with Path(os.environ["CUCKOO_NEST"]).open("a") as file:
-            file.write(f"{os.getpid()}\\n")
+        note()
     def __getstate__(self):
         return {"some": "state"}
     def predict(self, features, rng, sensitive=None):
@@ -121,14 +133,16 @@ class Cuckoo(Learner):
         return Egg()
 
 @hookimpl
+def fpbench_datasets():
+    return [Birds]
+
+@hookimpl
 def fpbench_learners():
     return [Cuckoo]
 """
 
 
-@pytest.mark.parametrize(
-    "engine", ["loky", pytest.param("dask", marks=pytest.mark.slow)]
-)  # fmt: skip
+@pytest.mark.parametrize("engine", ["loky", pytest.param("dask", marks=pytest.mark.slow)])
 def test_objects_of_third_parties_are_opened_in_no_shared_process(
     tmp_path, install, monkeypatch, engine
 ):
@@ -138,14 +152,15 @@ def test_objects_of_third_parties_are_opened_in_no_shared_process(
     install("cuckoo", "cuckoo", CUCKOO)
     monkeypatch.setenv("CUCKOO_NEST", str(tmp_path / "nest"))
     matrix = {
-        "seeds": 3, "dataset": OURS["dataset"], "learner": [{"use": "cuckoo"}],
+        "seeds": 3, "dataset": [{"use": "birds", "rows": 300}], "learner": [{"use": "cuckoo"}],
         "auditor": [{"use": "individual-fairness"}],
     }  # fmt: skip
     run = fpbench.run(matrix, out=tmp_path / "run", engine=engine, jobs=1)
     assert {row["reason"] for row in run.rows()} == {None}
     opened = Counter((tmp_path / "nest").read_text().split())
-    assert len(opened) == 6  # a prediction and an audit of each seed
+    assert len(opened) == 1 + 6  # the data set; a prediction and an audit of each seed
     assert set(opened.values()) == {1}
+    assert str(os.getpid()) not in opened
 
 
 def test_a_step_without_a_component_opens_nothing(monkeypatch):
