@@ -13,6 +13,7 @@ from scipy.stats import ks_2samp
 from sklearn.tree import DecisionTreeClassifier
 
 from fpbench import BudgetError, DataHome, InputError, Mechanism, Sample, Subject, component
+from fpbench.builtin.auditors._pafer_intervals import Draws, estimate_interval
 from fpbench.builtin.auditors.pafer import Pafer
 from fpbench.builtin.learners.decision_tree import DecisionTree
 from fpbench.builtin.learners.plain import Plain
@@ -452,6 +453,24 @@ def test_intervals_narrow_with_epsilon_and_widen_with_confidence():
     ]
     assert widths[0] > widths[1] > widths[2] > widths[3]
     assert widths[4] > widths[2]
+
+
+def draws_of(*logs):
+    """Draws (2000, 1, 1, K) of one release's rates, whose logarithms are normal around these."""
+    rates = np.exp(np.array(logs) + np.random.default_rng(3).normal(0, 0.05, (2000, len(logs))))
+    return Draws(rates[:, None, None], np.zeros((2000, 1, 1, len(logs)), bool))
+
+
+def test_the_upper_end_is_corrected_for_the_pairs_that_may_be_the_least():
+    far = draws_of(-3.0, -1.5, -0.5)
+    ends = Draws(far.rates[..., [0, 2]], far.nobody[..., [0, 2]])
+    assert np.allclose(estimate_interval(far, 0.95), estimate_interval(ends, 0.95))
+    equal = draws_of(-3.0, -3.0, -0.5, -0.5)  # four pairs of a small and a large rate
+    logs = np.log(equal.rates[:, 0, 0])
+    pairs = [logs[:, a] - logs[:, b] for a in (0, 1) for b in (2, 3)]
+    low, high = np.log(estimate_interval(equal, 0.95)).ravel()
+    lower, upper = np.quantile(pairs, [0.025, 1 - 0.025 / 4], axis=1, method="weibull").min(axis=1)
+    assert (low, high) == pytest.approx((lower, upper))
 
 
 def test_intervals_of_many_repetitions_are_those_of_few():

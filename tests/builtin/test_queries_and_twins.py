@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fpbench
 from fpbench import View
@@ -109,6 +111,20 @@ def test_csmia_names_the_group_of_the_papers_three_cases():
     other = find_cases(answers, np.zeros(4, np.int8), np.array([0.2, 0.5, 0.3]))
     assert other.case.tolist() == [1, 2, 1, 0]
     assert other.values.tolist() == [2, 0, 1, 2]
+
+
+@given(st.integers(0, 2**32))
+def test_csmia_names_a_group_with_a_right_prediction_whatever_the_scores(seed):
+    """A model may predict the label that its own scores say is the less probable."""
+    rng = np.random.default_rng(seed)
+    scores = rng.random((40, 3))
+    predictions, labels = (rng.integers(0, 2, size, np.int8) for size in ((40, 3), 40))
+    values = find_cases(ModelAnswers(predictions, scores), labels, np.full(3, 1 / 3)).values
+    right = predictions == labels[:, None]
+    assert right[np.arange(40), values][right.any(axis=1)].all()
+    probable = np.where(labels[:, None] == 1, scores, 1 - scores)
+    first = np.where(right == right.any(axis=1, keepdims=True), probable, -1)
+    assert np.array_equal(values, first.argmax(axis=1))
 
 
 def test_thresholds_have_the_greatest_balanced_accuracy():

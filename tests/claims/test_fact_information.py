@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.special import xlogy
 
 from fpbench import InputError
 from fpbench.claims import Facts, fact_information, limit_count_nats, limit_fact_nats
-from fpbench.claims.count_laws import ROUNDING, CountLaws
+from fpbench.claims.count_laws import GAUSSIAN, LAPLACE, ROUNDING, CountLaws
+from fpbench.claims.fact_information import _compute_noise_nats, _compute_noise_variance
 
 pytestmark = pytest.mark.numeric
 
@@ -176,6 +178,29 @@ def test_nor_a_count_with_noise_of_whole_numbers(seed, law, size):
     low = np.array([[0.5] + [-np.inf] * (chances.shape[1] - 1)])
     facts = Facts.from_counts(members[:, :1], low, np.abs(low), **{law: size})
     check(facts, chances, entropies[0] - entropies[1])
+
+
+@given(st.sampled_from([GAUSSIAN, LAPLACE]), st.one_of(st.floats(0.1, 1.2), st.floats(1.2, 8)))
+def test_noise_has_the_entropy_and_the_variance_of_its_law(kind, width):
+    """The less of the entropies of real and of whole numbers; a density of whole ones: 1/12 more."""
+    sigma, scale = (width, 0.0) if kind == GAUSSIAN else (0.0, width)
+    facts = Facts.from_counts([[True], [True]], [[1.0, 1.0]], sigma=sigma, scale=scale)
+    real = stats.norm(scale=width) if kind == GAUSSIAN else stats.laplace(scale=width)
+    whole = np.exp(real.logpdf(np.arange(-300, 301)) - real.logpdf(0))
+    entropy = min(real.entropy(), stats.entropy(whole))
+    assert _compute_noise_nats(facts) == pytest.approx([entropy], abs=1e-6)
+    assert _compute_noise_variance(facts) == pytest.approx([real.var() + 1 / 12])
+
+
+@given(st.integers(2, 50))
+def test_a_rounding_at_random_has_those_of_a_uniform_number(base):
+    rounded = np.full((1, 2), float(base))
+    laws = CountLaws(np.array([ROUNDING], np.int8), np.array([float(base)]), rounded)
+    members, low, high = np.ones((2 * base, 1), bool), rounded - base + 1, rounded + base - 1
+    facts = Facts.from_counts(members, low, high, laws=laws)
+    assert _compute_noise_nats(facts) == pytest.approx([math.log(base)])
+    variance = np.var(np.arange(base)) + 1 / 12
+    assert _compute_noise_variance(facts) == pytest.approx([variance])
 
 
 @pytest.mark.parametrize("scale", [0.3, 1, 3])

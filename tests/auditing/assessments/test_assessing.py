@@ -113,6 +113,13 @@ def test_shares_are_learnt_from_published_cells_that_share_nobody():
     assert _find_shares(facts, None) == pytest.approx([9 / 12, 3 / 12])
 
 
+def test_a_cell_tells_as_much_as_its_widest_range_leaves():
+    """Of all ten, two groups may be anything to 8; the exact cell of five tells more."""
+    members = np.array([[1] * 10, [1] * 5 + [0] * 5], bool).T
+    facts = Facts.from_counts(members, [[1, 0, 0], [1, 3, 1]], [[1, 8, 8], [1, 3, 1]])
+    assert _find_shares(facts, None) == pytest.approx([2 / 8, 4 / 8, 2 / 8])
+
+
 @pytest.mark.parametrize("defence", [{"round_to": 5}, {"round_to": 20}, {"sizes": False}])
 def test_shares_are_learnt_from_rounded_numbers_and_sizes_that_rates_leave(defence):
     X, predictions, _ = make_people(1000)

@@ -26,17 +26,21 @@ def test_without_delta_it_is_the_tail_of_a_binomial(sizes, epsilon):
     assert compute_one_run_p_value(m, r, v, epsilon=epsilon) == pytest.approx(tail)
 
 
-@pytest.mark.slow
 @given(SIZES, st.floats(1e-9, 8), st.floats(0, 1e-2))
 def test_delta_adds_the_worst_mean_of_what_lies_below(sizes, epsilon, delta):
     m, r, v = sizes
     chance = np.exp(epsilon) / (1 + np.exp(epsilon))
-    worst = max(
-        (binom.cdf(v - 1, r, chance) - binom.cdf(v - i - 1, r, chance)) / i for i in range(1, m + 1)
-    )
+    i = np.arange(1, m + 1)
+    worst = ((binom.cdf(v - 1, r, chance) - binom.cdf(v - i - 1, r, chance)) / i).max()
     expected = binom.sf(v - 1, r, chance) + 2 * m * delta * worst
     mine = compute_one_run_p_value(m, r, v, epsilon=epsilon, delta=delta)
     assert mine == pytest.approx(min(expected, 1.0), abs=1e-9)
+
+
+def test_delta_of_one_canary_that_is_guessed_right():
+    """P[wrong] is 1 / (1 + e): twice delta of it is added."""
+    p_value = compute_one_run_p_value(1, 1, 1, epsilon=1.0, delta=0.1)
+    assert p_value == pytest.approx((np.e + 0.2) / (1 + np.e))
 
 
 @given(SIZES, st.sampled_from([0.0, 1e-5, 1e-3]), st.integers(1, 2))
