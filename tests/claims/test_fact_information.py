@@ -14,7 +14,12 @@ from scipy.special import xlogy
 from fpbench import InputError
 from fpbench.claims import Facts, fact_information, limit_count_nats, limit_fact_nats
 from fpbench.claims.count_laws import GAUSSIAN, LAPLACE, ROUNDING, CountLaws
-from fpbench.claims.fact_information import _compute_noise_nats, _compute_noise_variance
+from fpbench.claims.fact_information import (
+    _compute_noise_nats,
+    _compute_noise_variance,
+    _Part,
+    _predict,
+)
 
 pytestmark = pytest.mark.numeric
 
@@ -201,6 +206,33 @@ def test_a_rounding_at_random_has_those_of_a_uniform_number(base):
     assert _compute_noise_nats(facts) == pytest.approx([math.log(base)])
     variance = np.var(np.arange(base)) + 1 / 12
     assert _compute_noise_variance(facts) == pytest.approx([variance])
+
+
+@given(st.integers(0, 2**32))
+def test_errors_of_prediction_are_schur_complements(seed):
+    rng = np.random.default_rng(seed)
+    members = np.unique(rng.random((30, 9)) < 0.5, axis=1)
+    facts = Facts.from_counts(members, np.ones((members.shape[1], 2)), sigma=1.0)
+    blocks = tuple(np.array_split(rng.permutation(len(facts)), 5))
+    before, exact, wide, rest, random = blocks
+    variances, error = rng.uniform(0.05, 0.25, 30), rng.uniform(0.1, 4, len(facts))
+    noise = np.where(np.isin(np.arange(len(facts)), [*rest, *random]), error / 2, 0)
+    sets = facts.sets.toarray()
+    moment = sets * variances @ sets.T + np.diag(noise)
+
+    def predict(one, *given):
+        known = np.concatenate(given).astype(int)
+        across = moment[known, one]
+        return moment[one, one] - across @ np.linalg.solve(moment[np.ix_(known, known)], across)
+
+    left, growth = _predict(facts, _Part(variances, noise=2.0, times=1), blocks, error)
+    expected = [
+        *(predict(one, before, exact[:i]) for i, one in enumerate(exact)),
+        *(predict(one, before, exact) for one in wide),
+    ]
+    assert left == pytest.approx(expected, abs=1e-5)
+    measured = [predict(one, before, exact, rest, random[:i]) for i, one in enumerate(random)]
+    assert growth == pytest.approx(measured / noise[random], abs=1e-5)
 
 
 @pytest.mark.parametrize("scale", [0.3, 1, 3])
