@@ -90,7 +90,6 @@ def test_gaussian_noise_leaks_less_than_its_guarantees_allow(top, multiplier):
     assert leak <= both + 1e-12
 
 
-@pytest.mark.slow
 def test_a_change_of_group_is_a_removal_and_an_addition():
     beliefs = [[0.55, 0.45], [0.8, 0.2]]
 
@@ -102,6 +101,23 @@ def test_a_change_of_group_is_a_removal_and_an_addition():
     assert limit(0.5, 0.01, "add-remove") == pytest.approx(limit(1.0, twice, "attribute"))
     assert limit(1e6, 0.0, "add-remove", 0.05) == limit(1e6, 0.0, "attribute", 0.2)
     assert limit(0.5, 0.0, "replace-one") == limit(0.5, 0.0, "attribute")
+
+
+@pytest.mark.parametrize("variation", [0.1, 0.5, 0.99, 1.0])
+def test_rho_tells_of_two_equal_groups_half_the_total_variation(variation):
+    """Of t, for which a release whose rho is 2 t artanh t exists: randomised response."""
+    rho = 2 * variation * math.atanh(variation) if variation < 1 else 40.0
+    limit = limit_private_leak([[0.5, 0.5]], Guarantee(1e6, rho=rho))
+    assert limit == pytest.approx(variation / 2, abs=1e-9)
+
+
+def test_three_dependent_people_in_closed_form():
+    even = [[0.5, 0.5]]
+    together = limit_private_leak(even, Guarantee(0.2, 1e-3), household_size=3)
+    delta = 3 * math.exp(0.4) * 1e-3
+    assert together == pytest.approx(limit_private_leak(even, Guarantee(0.6, delta)))
+    concentrated = limit_private_leak(even, Guarantee(1e6, rho=0.02), household_size=3)
+    assert concentrated == pytest.approx(limit_private_leak(even, Guarantee(1e6, rho=0.18)))
 
 
 def test_groups_none_of_which_is_likely():
@@ -156,6 +172,8 @@ def test_a_private_release_tells_no_more_than_its_nats(epsilon):
         2 * epsilon * math.tanh(epsilon)
     )
     assert limit_private_nats(Guarantee(1.0, 1e-6, "attribute", 0.02), 100) == pytest.approx(2.0)
+    twice = Guarantee(1.0, 1e-6, "add-remove", 0.02)
+    assert limit_private_nats(twice, 100) == pytest.approx(8.0)
     assert limit_private_nats(Guarantee(1.0, 1e-6), 100) == math.inf
 
 
