@@ -306,10 +306,30 @@ def test_what_follows_from_other_counts_costs_nothing():
     assert alone == pytest.approx(limit_count_nats(cells.sum(axis=0)), abs=1e-3)
     margins = np.column_stack([cells, one[:, :10]])
     assert limit_fact_nats(Facts.from_counts(margins, margins.T @ ones)) < alone + 0.05
+    # So does a range of two counts, which a rounding to whole numbers may have made.
+    pairs = Facts.from_counts(margins, margins.T @ ones, margins.T @ ones + 1)
+    assert limit_fact_nats(pairs) < alone + 0.05
     # 6 tables of 25 cells share margins: 16 counts each are new, 4 a column, and one in all.
     every = np.column_stack([one, two])
     told = limit_fact_nats(Facts.from_counts(every, every.T @ ones))
     assert told < limit_count_nats(two.sum(axis=0)) * (6 * 16 + 4 * 4 + 1) / 150 + 2
+
+
+def test_sets_are_predicted_from_earlier_ones_that_include_one_of_them(monkeypatch):
+    monkeypatch.setattr(fact_information, "_FIRST", 10)
+    monkeypatch.setattr(fact_information, "_OWN", 7)
+    one, two, ones = make_table()
+    sets = np.column_stack([one, two])
+    facts = Facts.from_counts(sets, sets.T @ ones)
+    members, done, includes = facts.sets.toarray().astype(bool), [], {}
+    for own, earlier in fact_information._make_blocks(facts):
+        assert set(earlier) <= set(done)
+        for one in earlier:
+            includes[one, own[0]] = (members[one] >= members[own]).all(axis=1).any()
+        done += [*own]
+    assert sorted(done) == list(range(len(facts)))
+    assert {one for one, _ in includes} >= set(range(20))  # all margins, which come first
+    assert np.mean([*includes.values()]) > 0.9  # four people of a cell may be alike by chance
 
 
 def test_ranges_and_noise_tell_less():

@@ -128,6 +128,25 @@ def test_no_other_model_is_the_best_by_what_is_not_printed():
     assert said[1].startswith("Of the best attacks on 2 disclosures, the one here gains most: the ")
 
 
+def test_of_the_other_attacks_the_one_that_gains_most_is_named():
+    drawn = np.random.default_rng(1).normal(0, 0.002, 60)
+    gains = {"a1": 0.02, "a2": 0.03, "a3": 0.06, "a4": 0.04}
+    lines = [
+        line(at, name, without_accuracy=0.9 - gain, leak=gain)
+        for at, (name, gain) in enumerate(gains.items(), 1)
+    ]
+    of = board(*lines, by="with_accuracy", within=("learner",))
+
+    def summary(*shifts):
+        leaks = np.array([*gains.values()])[:, None] + np.array(shifts)[:, None] + drawn
+        return summarise_leak(of, leaks, lambda name, at: "")[-1]
+
+    assert summary(0, 0, 0, 0).endswith(
+        "; other attacks gain up to 6.00 points (a3), but guess no more than the best."
+    )
+    assert "other attacks" not in summary(0, 0, -0.06, 0)  # which may be none
+
+
 @pytest.mark.parametrize(
     ("tied", "words"),
     [(0, "a0"), (1, "a0; tied with a1"), (2, "a0; tied with a1 and a2"),
