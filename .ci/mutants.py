@@ -34,7 +34,7 @@ OPERATORS = re.compile(
     r"BitOr_BitAnd)|ComparisonOperator_(Lt_LtE|LtE_Lt|Gt_GtE|GtE_Gt|Eq_NotEq|NotEq_Eq)))"
 )
 EXTREMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum"}
-SECONDS = 300
+SECONDS = 600
 
 
 class SwapExtremes(Operator):  # noqa: D101
