@@ -24,6 +24,8 @@ from fpbench.correction.facts.worlds import Worlds, find_worlds
 _SHARE, _SHARE_OF_CHANGE = 0.5, 0.1
 """Share of the time that is left in which worlds are looked for; of changed reports, many are
 attacked."""
+_BRIEF = 5.0
+"""Seconds in which worlds are looked for that decide nothing, beside the time of the proofs."""
 _FEW = 100
 """People up to whom integer programs look for proofs that linear ones miss, if facts are ranges."""
 
@@ -181,7 +183,8 @@ def attack(
         Whether worlds are looked for that show who cannot be proven, of any number of people and
         any facts; else only where linear programs may miss proofs.
     """
-    deadline = time.perf_counter() + seconds
+    began = time.perf_counter()
+    deadline = began + seconds
     likely = facts.settle_noise()
     if likely is not facts:  # a reader believes what would be proven without so little noise
         with suppress(ContradictionError):
@@ -209,8 +212,10 @@ def attack(
     worlds = Worlds(possible, truth)
     now = time.perf_counter()
     if now < deadline and (decide or not facts.ranges_alone or facts.people <= _FEW):
-        share = _SHARE if allowed is None else _SHARE_OF_CHANGE
-        worlds = find_worlds(facts, possible, reader.truth, now + (deadline - now) * share)
+        longest = (deadline - now) * (_SHARE if allowed is None else _SHARE_OF_CHANGE)
+        if facts.ranges_alone and facts.people > _FEW:
+            longest = min(longest, now - began + _BRIEF)
+        worlds = find_worlds(facts, possible, reader.truth, now + longest)
     finished &= facts.ranges_alone or not worlds.undecided.any()
     if allowed is not None and (worlds.possible == propagated).all():
         return replace(first, worlds=worlds, finished=first.finished and finished)
