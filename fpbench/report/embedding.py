@@ -12,7 +12,7 @@ import base64
 import gzip
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 _EXACT = 2**53
@@ -30,12 +30,6 @@ def encode_column(values: Sequence[Any]) -> dict[str, list[Any]]:
         return {"all": encoded}
     places = {key: i for i, key in enumerate(distinct)}
     return {"of": list(distinct.values()), "at": [places[key] for key in keys]}
-
-
-def decode_column(coded: Mapping[str, list[Any]]) -> list[Any]:
-    """The values of a coded column."""
-    decoded = coded["all"] if "all" in coded else [coded["of"][i] for i in coded["at"]]
-    return [_from_plain(value) for value in decoded]
 
 
 def round_numbers(numbers: Iterable[float | None]) -> list[Any]:
@@ -86,10 +80,3 @@ def _make_key(value: Any) -> Any:
     if isinstance(value, dict) or value == 0:
         return type(value), repr(value)
     return type(value), value
-
-
-def _from_plain(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    word = value["is"]
-    return float(word) if word in ("nan", "inf", "-inf") else int(word)

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from coded import decode_column
 from runs import HOSTILE, REAL
 
 import fpbench
@@ -41,8 +42,8 @@ def text(real, tmp_path_factory):
 
 def rows_of(said):
     names, kinds = said["cells"]["columns"], said["kinds"]
-    columns = {name: embedding.decode_column(coded) for name, coded in names.items()}
-    of = embedding.decode_column(said["cells"]["combination"])
+    columns = {name: decode_column(coded) for name, coded in names.items()}
+    of = decode_column(said["cells"]["combination"])
     return [
         {name: column[i] for name, column in columns.items()}
         | dict(zip(kinds, said["combinations"][of[i]], strict=True))
@@ -73,7 +74,7 @@ def test_it_carries_every_leaderboard_and_what_its_lines_are_about(real, text):
     assert mine["compared"] == len(board.lines) == len(mine["of"]) - 1
     assert mine["labels"][-1][mine["kinds"].index("adversary")] == "largest group"
     assert len(mine["of"][-1]) == len(said["combinations"])
-    means = embedding.decode_column(mine["measures"]["without_accuracy"]["mean"])
+    means = decode_column(mine["measures"]["without_accuracy"]["mean"])
     for mean, line, of in zip(means[:-1], board.lines, mine["of"][:-1], strict=True):
         assert math.isclose(mean, line.measures["without_accuracy"].mean, rel_tol=1e-7)
         (number,) = of
@@ -105,7 +106,7 @@ def test_it_says_first_what_the_run_says(real, audited, text):
     best = said["boards"][0]["measures"]["error"]["mean"]
     (message,) = said["messages"]
     (sentence,) = message["sentences"]
-    least = f"{min(embedding.decode_column(best)):.4f}".lstrip("0")
+    least = f"{min(decode_column(best)):.4f}".lstrip("0")
     apart = ", ".join(said["boards"][0]["apart"])
     assert sentence.startswith(f"Of 4 lines ({apart}), pafer epsilon=1.0, ")
     assert f" has the least error: {least}; 3 others are tied with it." in sentence  # of 2 seeds
@@ -119,7 +120,7 @@ def test_components_have_a_summary(text):
 
 def test_every_cell_is_of_a_session_with_its_versions(real, text):
     said = carried(text)
-    assert set(embedding.decode_column(said["cells"]["session"])) == {1}
+    assert set(decode_column(said["cells"]["session"])) == {1}
     (session,) = said["sessions"]
     assert session["environment"]["packages"]["fpbench-toolkit"] == fpbench.__version__
     assert session["started"].startswith("20")
@@ -214,7 +215,7 @@ def test_a_run_of_failures_only_is_reported(toy_run):
 def test_a_run_of_one_seed_has_no_intervals(toy_run):
     said = carried(reported(toy_run(seeds=1, learner=[{"use": "parrot"}])))
     ends = said["boards"][0]["measures"]["gain"]
-    assert set(embedding.decode_column(ends["low"])) == {None}
+    assert set(decode_column(ends["low"])) == {None}
     assert said["boards"][0]["done"] == [1, 1, 1]
 
 

@@ -174,7 +174,7 @@ class Freedom:
         lengths = np.linalg.norm(changes, axis=1)
         off = np.linalg.norm(changes - (changes @ spanned) @ spanned.T, axis=1)
         ever = off < _NONE * lengths  # others cannot follow
-        self._numbers, self._changes, self._lengths = numbers[ever], changes[ever], lengths[ever]
+        self._numbers, self._changes = numbers[ever], changes[ever]
 
     def find_told(self, number: int) -> Codes:
         """Numbers that follow if one is published, itself included; none if it follows already."""
