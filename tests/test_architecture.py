@@ -326,7 +326,7 @@ VERBS = set(
     compile complain complete compose compress compute condition confine connect contradicts
     contrast convert convolve copy correct correlate count create cross cut deal decide
     declares decode derive descend describe describes die diff differ disclose discover
-    distinguishes do download draw draws drop enable encode end escape estimate evaluate
+    distinguishes divide do download draw draws drop enable encode end escape estimate evaluate
     exceeds exclude execute expand explain export extract fetch fill filter find fingerprint
     fit fits flatten flip floor fold follow forbid forget format fpbench from gather get gives
     group grow guess halve handle handles has hash have hide hides hold holds hyphenate
@@ -341,10 +341,10 @@ VERBS = set(
     resample resolve restore restrict reveal root round rule run runs sample satisfies satisfy
     save say scale scan score seal search sees select send separate serve share sharpen shield
     shift shorten show shuffle sign silence simplify simulate slice smooth solve sort specify
-    spend split splits spread stack standardize stands start state strip subtract suggest sum
+    spend split splits spread stack standardize stands start state straighten strip subtract suggest sum
     summarise suppress survives swallow tabulate take tally tell tells test tile to trace train
     transfer translate try tune unpack unquote unseal upgrade use uses validate validates
-    varies verify view vote walk warm warn watch weigh why widen withstands write
+    unflatten varies verify view vote walk warm warn watch weigh why widen withstands write
     """,
     )
 )

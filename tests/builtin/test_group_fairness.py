@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 import fpbench
 from fpbench import Sample, Subject
+from fpbench.builtin.auditors._groups import make_suffixes
 from fpbench.builtin.auditors.group_fairness import GroupFairness
 
 RATES = {
@@ -253,3 +254,10 @@ def test_a_run_has_a_row_of_it(toys, tmp_path):
         assert (frame[f"{name}_interval_low"] <= frame[f"{name}_interval_high"]).all()
     assert (frame[[f"people_g{code}" for code in range(3)]].sum(axis=1) == 30).all()
     assert not any(math.isnan(value) for value in frame["test_accuracy"])
+
+
+def test_groups_in_any_script_have_names_of_their_own_in_ascii():
+    groups = ["M\u00e4nner", "\u7537", "\u5973", "> 60", "Manner"]
+    names = make_suffixes(groups)
+    assert names == ["manner", "group_1", "group_2", "above_60", "manner_4"]
+    assert all(name.isascii() and f"people_{name}".isidentifier() for name in names)
