@@ -95,7 +95,9 @@ def test_what_cannot_be_kept_fails_alone(tmp_path, engine, jobs):
     assert "(99,980,0" in screamed
     assert len(screamed) < 21_000
     few = "measures must be at most 10,000, and their texts 1,048,576 letters, not"
-    assert said.pop("essay").startswith(f"score: {few} ")
+    # A process of its own may not even send so much.
+    long = f"score: {few} " if engine == "inline" else "correct trouble: its answer is longer than"
+    assert said.pop("essay").startswith(long)
     assert said.pop("crowd").startswith(f"score: {few} 10,0")
     assert said == {
         "nothing": None,
