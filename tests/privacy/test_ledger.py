@@ -695,6 +695,15 @@ def test_a_log_that_another_program_switched_on_holds_nothing_of_a_ledger(tmp_pa
     assert Ledger(1.0, path=path).spent == (0.3, 0.0, None)
 
 
+def test_a_note_of_a_mebibyte_is_the_longest(tmp_path):
+    path = tmp_path / "ledger.db"
+    ledger = Ledger(1.0, path=path)
+    ledger.spend(TENTH, "x" * 1_000_000)
+    with pytest.raises(InputError, match="too big"):
+        ledger.spend(TENTH, "x" * (1 << 20))
+    assert Ledger(1.0, path=path).spent == (0.1, 0.0, None)
+
+
 def test_a_damaged_schema_is_one_error(tmp_path):
     """SQLite repeats the damaged text in its message, which may be no UTF-8."""
     path = tmp_path / "ledger.db"

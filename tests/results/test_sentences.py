@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fpbench.results import sentences
 from fpbench.results.leaderboard import Leaderboard, Line
 from fpbench.results.sentences import (
     choose_line,
@@ -184,6 +185,21 @@ def test_the_line_that_is_described_leaks_most_of_the_best_of_each_group():
 )  # fmt: skip
 def test_what_equal_seeds_add(values, words):
     assert describe_added(np.array(values), np.array([values])) == words
+
+
+@pytest.mark.parametrize(
+    ("values", "lines", "ends", "words"),
+    [([0.01, 0.03], 1, (0.001, 0.039), "adds 2.00 points (95 %: +0.10 to +3.90)"),
+     ([0.01, 0.03], 3, (0.001, 0.039), "adds 2.00 points (95 % of 3 at once: +0.10 to +3.90)"),
+     ([-0.01, -0.03], 1, (-0.03, -0.01), "takes away 2.00 points (95 %: -3.00 to -1.00)"),
+     ([0.01, 0.03], 1, (0.0, 0.04),
+      "adds nothing that 2 seeds can tell (+2.00 points, 95 %: 0.00 to +4.00)"),
+     ([-0.01, -0.03], 1, (-0.04, 0.0),
+      "adds nothing that 2 seeds can tell (-2.00 points, 95 %: -4.00 to 0.00)")],
+)  # fmt: skip
+def test_an_effect_is_one_whose_interval_is_without_zero(monkeypatch, values, lines, ends, words):
+    monkeypatch.setattr(sentences, "bound_jointly", lambda *_: ends)
+    assert describe_added(np.array(values), np.array([values] * lines)) == words
 
 
 def test_words_are_listed():
