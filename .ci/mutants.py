@@ -60,10 +60,14 @@ def _list_places(path):
 
 
 def _read(code):
-    """What is run of a program: all but annotations."""
+    """What is run of a program: all but annotations, and which arguments are named."""
     tree = ast.parse(code)
     for node in ast.walk(tree):
         vars(node).update(dict.fromkeys({"annotation", "returns"} & vars(node).keys()))
+        if isinstance(node, ast.arguments):  # Cosmic Ray takes the star before them for a product
+            node.args = [*node.posonlyargs, *node.args, *node.kwonlyargs]
+            node.defaults = [*node.defaults, *filter(None, node.kw_defaults)]
+            node.posonlyargs, node.kwonlyargs, node.kw_defaults = [], [], []
     return ast.dump(tree)
 
 
