@@ -255,10 +255,11 @@ def assess_series(
         "the attacks on each report alone": not all(one.finished for one in each),
     }
     nats = nats if privacy.nats is None else privacy.nats
-    null = None
+    null = change = None
     if placebo:
         null = measure_placebo(facts, reader, households, deadline - time.perf_counter())
-    change = None
+        if time.perf_counter() > deadline:
+            null, cut["the placebo"] = None, True
 
     def find_reader(changed: Facts) -> Reader:
         """The reader of a changed report; shares that the report told are those of the changed."""

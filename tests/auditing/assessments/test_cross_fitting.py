@@ -179,6 +179,17 @@ def test_a_placebo_shows_what_the_reader_could_have_learnt_from_others():
     )  # nearly every changed guess became right
 
 
+def test_a_placebo_without_time_is_none():
+    X, predictions, truth = draw(n=60)
+    groups = np.array(GROUPS)[truth]
+    report = make_report(X, predictions, groups, order=1)
+    result = assess(
+        report, X, predictions, groups=groups, beliefs="shares", placebo=True, seconds=1e-6
+    )
+    assert result.placebo is None
+    assert "the placebo" in result.unfinished
+
+
 def test_a_placebo_needs_true_groups():
     X, predictions, truth = draw(n=60)
     report = make_report(X, predictions, np.array(GROUPS)[truth], order=0)
