@@ -13,6 +13,7 @@ from fpbench.auditing import (
     compute_one_run_p_value,
     find_most_provable,
 )
+from fpbench.auditing.epsilon_bounds.many_draws import bound_by_hits, choose_threshold
 
 SIZES = st.integers(1, 300).flatmap(
     lambda m: st.integers(0, m).flatmap(lambda r: st.integers(0, r).map(lambda v: (m, r, v)))
@@ -96,6 +97,24 @@ def test_delta_is_allowed_for():
     other = np.zeros((n, 1))
     assert bound_epsilon(one, other) > 1
     assert bound_epsilon(one, other, delta=0.05) == 0
+
+
+@given(st.integers(0, 2**32), st.floats(0, 0.1))
+def test_a_threshold_promises_the_bound_of_its_shares_of_all_draws(seed, delta):
+    rng = np.random.default_rng(seed)
+    p, q = np.sort(rng.normal(1, 1, 40)), np.sort(rng.normal(0, 1, 50))
+    promised, threshold = choose_threshold(p, q, 200, delta, 0.05)
+    hits = [np.array(200 * np.mean(part >= threshold)) for part in (p, q)]
+    assert promised == pytest.approx(float(bound_by_hits(*hits, 200, delta, 0.05)))
+
+
+def test_few_draws_are_binned_coarsely():
+    """Of noise of deviation 1 on numbers 2 apart; a bin for each few draws would prove 1.16."""
+    bounds = [
+        bound_epsilon(*(np.random.default_rng([seed, at]).normal(at, 1, (200, 1)) for at in (0, 2)))
+        for seed in range(20)
+    ]
+    assert np.mean(bounds) > 1.4
 
 
 def test_the_most_provable_is_that_of_an_event_that_never_fails():
