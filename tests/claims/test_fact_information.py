@@ -329,6 +329,16 @@ def test_sets_are_predicted_from_earlier_ones_that_include_one_of_them(monkeypat
     assert np.mean([*includes.values()]) > 0.9  # four people of a cell may be alike by chance
 
 
+def test_the_range_of_a_complement_costs_nothing():
+    whole, part = np.ones(200, bool), np.arange(200) < 90
+    sets = np.column_stack([whole, part, ~part])
+    low, high = [[80, 120], [30, 40], [31, 61]], [[80, 120], [49, 59], [50, 80]]
+    told = limit_fact_nats(Facts.from_counts(sets, low, high))
+    assert told == limit_fact_nats(Facts.from_counts(sets[:, :2], low[:2], high[:2]))
+    other = [low[0], low[1], [32, 62]], [high[0], high[1], [51, 79]]  # of another rounding
+    assert told < limit_fact_nats(Facts.from_counts(sets, *other))
+
+
 def test_ranges_and_noise_tell_less():
     one, _, ones = make_table()
     counts = one.T @ ones
