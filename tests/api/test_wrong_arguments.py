@@ -125,6 +125,8 @@ METHODS = {
 }  # fmt: skip
 """Methods of results that take arguments, and right ones; two more take others' objects."""
 OTHERS = {
+    "Assessment.over",
+    "FairnessReport.state",
     "FairnessReport.from_metric_frame",
     "FairnessReport.per_rule",
     "FairnessReport.with_rules",

@@ -195,7 +195,8 @@ INNER = {
                  "SimilarityReport", "PrivateModel", "RedrawnModels", "VotedModel"},
     "claims": {"AnyOf", "CombinedFacts", "Condition", "Constraint", "ContradictionError", "Facts",
                "Gap", "Occupied", "Part", "Proportional", "RatesApart", "RatesWithin", "Row",
-               "Facts.conditions", "KnownUnfairness.conditions", "RateBounds.conditions",
+               "Facts.allows", "Facts.conditions", "Facts.find_broken", "Facts.settle_noise",
+               "Facts.soften", "Facts.weigh", "KnownUnfairness.conditions", "RateBounds.conditions",
                "RateConstraint.conditions", "ShareBounds.conditions"},
     "correction": {"ConditionedBeliefs", "CountedProblem", "OptimalCorrector"},
     "privacy": {"RemoteCurator.histogram"},
@@ -218,7 +219,7 @@ def list_callables(room):
             for method, function in vars(value).items():
                 if method[0] != "_" and isinstance(function, FunctionType | classmethod):
                     full = f"{name}.{method}"
-                    if not any(name in INNER[room] for name in (name, full)) or name in MADE:
+                    if full not in INNER[room] and (name not in INNER[room] or name in MADE):
                         yield full, getattr(value, method)
 
 

@@ -86,7 +86,7 @@ def test_a_winner_needs_the_same_seeds():
     (board,) = rank(rows, "gain")
     assert places(board) == [(1, "a"), (1, "b")]
     assert board.notes == (
-        "warning: lines have different seeds (8 of 16): those that a line lacks may be its worst",
+        "warning: lines have different seeds (8 of 16): the missing may be worst",
         "1 pair of neighbouring lines has no seed in common, so it shares a rank",
     )
 
@@ -307,7 +307,7 @@ def test_one_value_has_no_interval():
 
 
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=30))
-def test_an_interval_is_within_the_values_and_does_not_change(values):
+def test_an_interval_leaves_the_values_at_the_long_tail_alone_and_does_not_change(values):
     one, other = (
         estimate_interval(np.array(values), "gain"),
         estimate_interval(np.array(values), "gain"),
@@ -316,7 +316,11 @@ def test_an_interval_is_within_the_values_and_does_not_change(values):
     slack = 1e-12
     assert (one.low is None) is bool(np.ptp(values) <= slack * np.abs(values).max())
     if one.low is not None:
-        assert min(values) - slack <= one.low <= one.high <= max(values) + slack
+        assert one.low <= one.high
+        # Only the end of the long tail of skewed values goes farther than they do.
+        skewness = float(((np.array(values) - np.mean(values)) ** 3).sum())
+        assert min(values) - slack <= one.low or skewness < 0
+        assert one.high <= max(values) + slack or skewness > 0
 
 
 def test_intervals_cover_the_mean_as_often_as_they_say():

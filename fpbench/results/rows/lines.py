@@ -87,8 +87,8 @@ class Tallies:
         if (counts == every).all():
             return ()
         few = " to ".join(map(str, sorted({counts.min(), counts.max()})))
-        note = f"warning: lines have different seeds ({few} of {every}): those that a line lacks "
-        return (f"{note}may be its worst",)
+        told = f"warning: lines have different seeds ({few} of {every})"
+        return (f"{told}: the missing may be worst",)
 
     @cached_property
     def _done_at(self) -> NDArray[np.bool_]:
