@@ -162,7 +162,8 @@ def assess(
         _write(change.report, protected)
     if json is not None:
         options = {
-            "seconds": seconds, "search": not no_search, "decimals": decimals, "positive": positive
+            "seconds": seconds, "search": not no_search, "decimals": decimals, "positive": positive,
+            "beliefs": beliefs.value, "household": household, "placebo": placebo,
         }  # fmt: skip
         inputs = {
             name: {"file": str(path), "sha256": files.checksums[name]}

@@ -62,7 +62,8 @@ def test_the_record_says_all_that_matters(work, command):
     assert record["verdict"] in " ".join(done.stdout.split())
     assert record["passes"] is False
     assert record["criteria"] == {"max_leak": 0.01, "max_proven": 0, "sure": 0.999}
-    measured = {"leak": record["measures"]["leak"], "proven": record["measures"]["proven"]}
+    measures = record["measures"]
+    measured = {"leak": measures["leak"], "proven": measures["proven"] + measures["sure"]}
     assert {each["name"]: each["measured"] for each in record["checks"]} == measured
     assert {each["name"]: each["threshold"] for each in record["checks"]} == {
         "leak": 0.01, "proven": 0
@@ -75,7 +76,8 @@ def test_the_record_says_all_that_matters(work, command):
         content = (work / f"{name}.csv").read_bytes()
         assert entry == {"file": f"{name}.csv", "sha256": hashlib.sha256(content).hexdigest()}
     assert record["options"] == {
-        "seconds": 120.0, "search": False, "decimals": None, "positive": None
+        "seconds": 120.0, "search": False, "decimals": None, "positive": None,
+        "beliefs": "learnt", "household": None, "placebo": False,
     }  # fmt: skip
     numbers = {"without", "with", "leak", "leak_expected", "limit", "bits", "error_bound"}
     assert all(isinstance(record["measures"][name], float) for name in numbers)

@@ -103,8 +103,8 @@ def test_what_cannot_be_kept_fails_alone(tmp_path, engine, jobs):
         "nothing": None,
         "status": "score: corrector 'trouble': 'status' is what every row has, and no component may "
         "give it; choose another name, such as 'trouble_status'",
-        "unshown": "score: the name of a measure must be 1 to 200 letters that can be shown, not "
-        r"'\udc80'",
+        "unshown": r"score: corrector 'trouble': '\udc80' is not a name in ASCII letters, digits and "
+        "_, and no component may give it; choose another name, such as 'trouble_value'",
     }
 
 

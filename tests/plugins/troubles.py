@@ -40,7 +40,7 @@ MEASURES = {
     "status": {"status": "failed"},
     "unshown": {"\udc80": 1.0},
     "essay": {"text": "no" * 50_000_000},
-    "crowd": {f"measure {i}": i for i in range(10_001)},
+    "crowd": {f"measure_{i}": i for i in range(10_001)},
 }
 """What cannot be a row's."""
 
@@ -411,7 +411,7 @@ class Loader(Hunter):
                 said = f"came: {way()}"
             except Exception as error:
                 said = f"{type(error).__name__}: {error} {getattr(error, 'stderr', '')}"
-            guess.notes[f"way_{name}"] = said
+            guess.notes[f"way_{name}".replace(" ", "_")] = said
         names = ("HOME", "PATH", "HARMLESS", "FPBENCH_DATA", "FPBENCH_CURATOR_TOKEN", "MY_PASSWORD")
         guess.notes["has"] = " ".join(name for name in names if name in os.environ)
         there = Path("/proc/self/environ").read_bytes() + Path(

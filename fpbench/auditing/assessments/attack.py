@@ -86,7 +86,7 @@ def _read_share(what: str, share: float | str, example: float) -> float:
         number = float(text.removesuffix("%"))
     except ValueError:
         number = math.nan
-    read = number / 100 if percent else number
+    read = round(number / 100, 12) if percent else number
     if not (0 <= read <= 1 if percent else 0 <= read < 1):
         value = number / 100 if 1 <= number < 100 else example
         raise InputError(

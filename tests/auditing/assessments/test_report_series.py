@@ -129,13 +129,14 @@ def test_a_model_that_was_trained_again_has_other_predictions_of_the_same_people
 def test_only_the_last_report_is_changed_and_only_if_that_can_help():
     may, june, X, _, both, groups = publish(by=["likely"])
     limits = {"max_leak": "100%", "max_proven": 0, "search": True, "seconds": 30, "rng": 0}
+    limits["beliefs"] = "shares"
     result = assess({"May": may, "June": june}, X, both, groups=groups, **limits)
     assert result.change.cheapest is not None
     assert f"The least change of June that passes: {result.change.cheapest.words}" in " ".join(
         str(result).split()
     )
     mild = {"May": may, "June": result.change.cheapest.report}
-    assert assess(mild, X, both, groups=groups, max_leak="100%").passes
+    assert assess(mild, X, both, groups=groups, beliefs="shares", max_leak="100%").passes
     never = assess([may, june], X, both, groups=groups, **{**limits, "max_leak": 0.0})
     assert never.change.attacks == 0
     assert "an earlier report alone exceeds the limits" in str(never)

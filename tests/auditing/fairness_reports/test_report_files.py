@@ -50,7 +50,8 @@ def test_every_format_gives_equal_facts_back(kind, defences, tmp_path):
     report = report.protect(**defences, rng=1)
     again = write_and_read(report, kind, tmp_path / "report")
     pd.testing.assert_frame_equal(again.to_frame(), report.to_frame(), check_dtype=False)
-    assert list_facts(again.facts(*people)) == list_facts(report.facts(*people))
+    if kind != "csv" or defences.get("sizes", True):  # else a rate of 0 may be nobody's
+        assert list_facts(again.facts(*people)) == list_facts(report.facts(*people))
     if kind != "csv":
         assert again.columns == report.columns
         assert again.groups == report.groups
