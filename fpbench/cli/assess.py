@@ -104,6 +104,14 @@ def assess(
     sure: Annotated[
         str, typer.Option(help="Belief above which a group is as good as proven: 99.9% or 0.999.")
     ] = "99.9%",
+    protect_hidden: Annotated[
+        str | None,
+        typer.Option(
+            help="Share of a suppressed number that readers must not tell it to, below or above: "
+            "10% or 0.1.  [default: any]",
+            metavar="PERCENT",
+        ),
+    ] = None,
     decimals: Annotated[
         int | None, typer.Option(min=0, help="Decimals that rates of the report were rounded to.")
     ] = None,
@@ -141,7 +149,7 @@ def assess(
     from fpbench.auditing.assessments.input_files import ColumnNames, read_files
     from fpbench.cli.screen.assessments import AttackProgress, show_assessment
 
-    allowed = Allowed.of(max_leak, max_proven, sure)
+    allowed = Allowed.of(max_leak, max_proven, sure, protect_hidden)
     reads = [*report, people, *([] if known is None else [known])]
     check_outputs(reads, json=json, protected=protected)
     if protected is not None and no_search:

@@ -113,7 +113,7 @@ ALLOWED = {
     ("base/public_names.py", "list_public_names"): "stub.read_text",
     # Of bytes: of a report that was read the one way, and of a process of our own.
     ("auditing/fairness_reports/report_files.py", "to_parquet_bytes"): "frame.to_parquet",
-    ("correction/exact/highs.py", "_swallow_banner"): "os.open",
+    ("correction/exact/highs.py", "swallow_banner"): "os.open",
     ("correction/facts/interior_point.py", ""): "np.load os.fdopen os.open",
     ("correction/facts/interior_point.py", "LinearSolver.maximise"): "np.load",
     # No file: facts that get other names.

@@ -102,6 +102,13 @@ def allow(frame, X, predictions, labels, names, vectors):
 
 def publish_world(seed, mode):
     """Reports, people, predictions (n, R), labels, groups, and their possible groups (n, K)."""
+    *published, names, left = list_worlds(seed, mode)
+    own = np.stack([(left == group).any(axis=0) for group in range(len(names))], axis=1)
+    return *published, own
+
+
+def list_worlds(seed, mode):
+    """The same, names of groups, and all groups (W, n) of all people that are possible."""
     rng, X, predictions, labels, groups, names = make_world(seed)
     n, k = len(X), len(names)
     vectors = list_vectors(k, n)
@@ -121,6 +128,4 @@ def publish_world(seed, mode):
         shown.append(np.full(n, np.nan))
         shown[-1][part] = again[part]
     assert possible[(vectors == groups).all(axis=1)].all()
-    left = vectors[possible]
-    own = np.stack([(left == group).any(axis=0) for group in range(k)], axis=1)
-    return reports, X, np.column_stack(shown), labels, groups, own
+    return reports, X, np.column_stack(shown), labels, groups, names, vectors[possible]

@@ -17,7 +17,14 @@ from fpbench.auditing.assessments.assessment import (
     Assessment,
     ReportAlone,
 )
-from fpbench.auditing.assessments.attack import SURE, Allowed, Reader, attack, attack_cross_fitted
+from fpbench.auditing.assessments.attack import (
+    SURE,
+    Allowed,
+    Reader,
+    attack,
+    attack_cross_fitted,
+)
+from fpbench.auditing.assessments.hidden_numbers import find_hidden, is_protected
 from fpbench.auditing.assessments.known_people import (
     code_groups,
     cross_fit_beliefs,
@@ -52,9 +59,9 @@ _UNSURE = 0.05, 0.95
 """The adversary was unsure if its prior belief in the proven group was between these."""
 _TRIED = 100
 """Cells, the largest first, from which shares of groups are learnt."""
-_ATTACKED, _LISTED = 0.6, 0.8
-"""Shares of the time limit at which the attack, and the search for the riskiest cells, stop; of
-half the limit if changes are searched."""
+_ATTACKED, _BOUNDED, _LISTED = 0.6, 0.7, 0.8
+"""Shares of the time limit at which the attack, the search for ranges of suppressed numbers, and
+the search for the riskiest cells, stop; of half the limit if changes are searched."""
 _LONGEST = 1e6
 """Greatest time limit, in seconds."""
 _MAX_LEAK = 0.01
@@ -76,6 +83,7 @@ def assess(
     max_leak: float | str | None = None,
     max_proven: int = 0,
     sure: float | str = SURE,
+    protect_hidden: float | str | None = None,
     search: bool = False,
     placebo: bool = False,
     seconds: float = 60.0,
@@ -126,6 +134,10 @@ def assess(
     sure
         A person about whom the report raises a belief above this, as a share or in percent, is as
         good as proven.
+    protect_hidden
+        The report passes only if readers cannot tell a suppressed number of people to this share of
+        it, "10%" for instance: the range that published numbers leave reaches that far below and
+        above it (`HiddenNumbers`). By default it need not.
     search
         Whether to search for the least change that passes, if the report does not.
     placebo
@@ -150,7 +162,7 @@ def assess(
         If published cells contradict each other.
     """
     deadline = _find_deadline(seconds)
-    allowed = Allowed.of(max_leak, max_proven, sure)
+    allowed = Allowed.of(max_leak, max_proven, sure, protect_hidden)
     check_people(X)
     shared = {"beliefs": None if isinstance(beliefs, str) else beliefs, "households": households}
     check_same_rows(X=X, predictions=predictions, labels=labels, groups=groups, **shared)
@@ -207,8 +219,8 @@ def assess_series(
     check_type("search", search, bool, "True or False")
     check_type("placebo", placebo, bool, "True or False")
     started, deadline = time.perf_counter(), time.perf_counter() + seconds
-    attacked, listed = (
-        started + seconds * share / (2 if search else 1) for share in (_ATTACKED, _LISTED)
+    attacked, bounded, listed = (
+        started + seconds * share / (2 if search else 1) for share in (_ATTACKED, _BOUNDED, _LISTED)
     )
     facts = read.facts
     truth = None if groups is None else _match_groups(groups, series, facts)
@@ -236,6 +248,8 @@ def assess_series(
             facts, fit, reader, allowed, attacked - time.perf_counter()
         )
         prior = reader.prior
+    protect = allowed.protect_hidden
+    hidden = find_hidden(read, findings.worlds.possible, truth, protect, bounded)
     privacy = _read_guarantees(series, prior)
     proven = findings.proven
     before = prior[np.arange(len(prior)), findings.worlds.possible.argmax(axis=1)]
@@ -250,6 +264,8 @@ def assess_series(
     nats = limit_fact_nats(channel, seconds=deadline - time.perf_counter())
     cut = {
         "the attack": not findings.finished,
+        "the ranges of suppressed numbers": time.perf_counter() > bounded
+        and (hidden is not None and hidden.undecided.any()),
         "the list of riskiest cells": not listed_all or not alone.finished,
         "the limit from the bits": time.perf_counter() > deadline,
         "the attacks on each report alone": not all(one.finished for one in each),
@@ -270,10 +286,14 @@ def assess_series(
     if search and not all(one.within(allowed) for one in each[:-1]):
         why = "an earlier report alone exceeds the limits"
         change = ChangeSearch((), (), (("changes of the last report", why),), 0)
-    elif search and not findings.within(allowed):
+    elif search and not (findings.within(allowed) and is_protected(hidden)):
         change = find_least_change(
             series.last, lambda changed: series.change_last(changed).read(X, labels).facts,
             find_reader, allowed, seconds=deadline - time.perf_counter(), tell=tell, rng=rng,
+            protects=lambda changed, found, until: is_protected(find_hidden(
+                series.change_last(changed).read(X, labels), found.worlds.possible, truth, protect,
+                until,
+            )),
         )  # fmt: skip
     return Assessment(
         groups=series.groups,
@@ -304,6 +324,7 @@ def assess_series(
         change=change,
         folds_matter=folds_matter,
         placebo=null,
+        hidden=hidden,
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.auditing.assessments.attack import Allowed
+from fpbench.auditing.assessments.hidden_numbers import HiddenNumbers
 from fpbench.auditing.assessments.layout import LayoutPage, LayoutPart, lay_out_html, lay_out_text
 from fpbench.auditing.assessments.least_change import ChangeSearch
 from fpbench.auditing.assessments.placebo import Placebo
@@ -119,6 +120,8 @@ class Assessment:
         Whether the verdict depends on how people were divided into folds for cross-fitting.
     placebo
         The leak of a table of other people; None if it was not asked for.
+    hidden
+        What readers can tell of suppressed numbers; None if nothing is suppressed.
     """
 
     groups: tuple[str, ...]
@@ -149,6 +152,7 @@ class Assessment:
     unfinished: tuple[str, ...] = ()
     folds_matter: bool = False
     placebo: Placebo | None = None
+    hidden: HiddenNumbers | None = None
 
     @property
     def leak(self) -> float:
@@ -158,11 +162,20 @@ class Assessment:
     @property
     def passes(self) -> bool:
         """Whether the attack ended, stayed within the limits, and would with any folds."""
-        return self.finished and not self.folds_matter and self._holds
+        return self.finished and not self.folds_matter and self._holds and not self._open_numbers
 
     @property
     def _holds(self) -> bool:
-        return self.allowed.holds(self.leak, self._told)
+        return self.allowed.holds(self.leak, self._told) and not self._unprotected
+
+    @property
+    def _unprotected(self) -> int:
+        return 0 if self.hidden is None else self.hidden.unprotected
+
+    @property
+    def _open_numbers(self) -> int:
+        """Number of suppressed numbers that may not be protected."""
+        return 0 if self.hidden is None else self.hidden.maybe_unprotected
 
     @property
     def _told(self) -> int:
@@ -204,6 +217,11 @@ class Assessment:
             f"{format_percent(self.with_)} % of all people right instead of "
             f"{format_percent(self.without)} %"
         )
+        if self._unprotected and self.hidden is not None:
+            finding += (
+                f", and readers can tell {self._unprotected:,} of {len(self.hidden):,} suppressed "
+                "numbers too exactly"
+            )
         start = "May be published within these limits" if self.passes else "Do not publish"
         open_ = int(self.undecided.sum())
         if self._holds and not self.finished:
@@ -213,6 +231,11 @@ class Assessment:
             start = f"Not decided, because {why}; so far"
         elif self._holds and self.folds_matter:
             start = "Not decided, because the leak is so near its limit that the folds decide"
+        elif self._holds and self._open_numbers:
+            start = (
+                f"Not decided, because {self._open_numbers:,} suppressed "
+                f"number{'s' * (self._open_numbers != 1)} may not be protected; so far"
+            )
         elif open_:
             finding = f"of {open_:,} people it is open whether their group can be proven; {finding}"
         return f"{start}: {finding} (allowed: {self.allowed})."
@@ -259,6 +282,7 @@ class Assessment:
                 "max_leak": self.allowed.leak,
                 "max_proven": self.allowed.proven,
                 "sure": self.allowed.sure,
+                "protect_hidden": self.allowed.protect_hidden,
             },
             "checks": self._list_checks(),
             "people": self.people,
@@ -282,6 +306,7 @@ class Assessment:
                 "proofs_finished": self.finished,
                 "unfinished": list(self.unfinished),
                 "facts": self._sets,
+                "hidden_known": None if self.hidden is None else self.hidden.to_dict(),
                 "bits": self.bits,
                 "error_bound": self.error_bound if isfinite(self.error_bound) else None,
             },
@@ -306,9 +331,15 @@ class Assessment:
         if (leak := self.allowed.leak) is not None:
             rows.insert(0, ("leak", told, leak, self.leak, self.allowed.holds_leak(self.leak)))
         ended = self.finished and not self.folds_matter
+        if self.allowed.protect_hidden is not None:
+            share = f"{100 * self.allowed.protect_hidden:g} %"
+            told = f"no suppressed number can be told to {share} of it"
+            rows.append(("hidden", told, 0, self._unprotected, not self._unprotected))
+        open_ = "hidden" if self._open_numbers else ""
         return [
             {"name": name, "statement": statement, "threshold": threshold, "measured": measured,
-             "outcome": "not met" if not holds else "met" if ended else "not decided"}
+             "outcome": "not met" if not holds else "met" if ended and name != open_ else
+             "not decided"}
             for name, statement, threshold, measured, holds in rows
         ]  # fmt: skip
 
@@ -364,6 +395,8 @@ class Assessment:
         proven, unsure = int(self.proven.sum()), int(self.proven_unsure.sum())
         yield "proven", f"{proven:,}; the adversary was unsure about {unsure:,} of them; {more}"
         yield "sure", f"{self.sure.sum():,}: {self._limit} in their group, which was not before"
+        if self.hidden is not None:
+            yield "hidden", str(self.hidden)
         if len(self.reports) > 1:
             each = (
                 f"{one.name}, about {one.people:,} people, proves {one.proven:,} and leaks "

@@ -45,9 +45,18 @@ class Allowed:
     """Number of people whose group is proven, or as good as proven."""
     sure: float = SURE
     """Belief above which a group counts as good as proven."""
+    protect_hidden: float | None = None
+    """Share of a suppressed number that a reader must leave open on either side; None if such
+    numbers do not decide."""
 
     @classmethod
-    def of(cls, max_leak: float | str | None, max_proven: int, sure: float | str = SURE) -> Self:
+    def of(
+        cls,
+        max_leak: float | str | None,
+        max_proven: int,
+        sure: float | str = SURE,
+        protect_hidden: float | str | None = None,
+    ) -> Self:
         """The limits as users write them: a leak as 0.01 or "1%"; InputError for anything else."""
         leak = None if max_leak is None else _read_share("max_leak (--max-leak)", max_leak, 0.01)
         belief = _read_share("sure (--sure)", sure, SURE)
@@ -55,7 +64,9 @@ class Allowed:
             raise InputError(f"sure (--sure) must be at least 50%, not {show_value(sure)}")
         if not isinstance(max_proven, int | np.integer) or max_proven < 0:
             raise InputError(f"max_proven must be a number of people, not {show_value(max_proven)}")
-        return cls(leak, int(max_proven), belief)
+        if protect_hidden is not None:
+            protect_hidden = _read_share("protect_hidden (--protect-hidden)", protect_hidden, 0.1)
+        return cls(leak, int(max_proven), belief, protect_hidden)
 
     def holds(self, leak: float, proven: int) -> bool:
         """Whether no more is given away."""
@@ -69,13 +80,13 @@ class Allowed:
         return self.leak is None or round(leak - self.leak, 9) <= 0
 
     def __str__(self) -> str:
-        if self.leak is None:
-            return f"at most {self.proven:,} proven or sure"
-        points = 100 * self.leak
-        return (
-            f"at most {self.proven:,} proven or sure, and a leak of {points:g} "
-            f"point{'s' * (points != 1)}"
-        )
+        parts = [f"at most {self.proven:,} proven or sure"]
+        if self.leak is not None:
+            points = 100 * self.leak
+            parts.append(f"a leak of {points:g} point{'s' * (points != 1)}")
+        if self.protect_hidden is not None:
+            parts.append(f"suppressed numbers protected to {100 * self.protect_hidden:g} %")
+        return ", and ".join(parts)
 
 
 def _read_share(what: str, share: float | str, example: float) -> float:

@@ -32,6 +32,7 @@ _WORDS = {
     "decimals": "rates to {} decimal{}",
     "round_to": "numbers of people rounded at random to multiples of {}",
     "epsilon": "noise of epsilon {:g} in all",
+    "complementary": "further cells suppressed, so that none is a sum or difference of others",
 }
 """Arguments of `FairnessReport.protect` in words."""
 _COINS = {"round_to", "noise"}
@@ -44,6 +45,7 @@ _ANYTHING = Allowed(1.0, 2**62)
 ReadFacts = Callable[[FairnessReport], Facts]
 FindReader = Callable[[Facts], Reader]
 Progress = Callable[[str, int], None]
+Protects = Callable[[FairnessReport, Findings, float], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +147,7 @@ def find_least_change(
     seconds: float,
     tell: Progress | None = None,
     rng: np.random.Generator | int | None = None,
+    protects: Protects | None = None,
 ) -> ChangeSearch:
     """The mildest change of each kind that makes a report pass.
 
@@ -157,13 +160,14 @@ def find_least_change(
     `find_reader`: the reader of a changed report, by its facts; of one without other sources,
     prior beliefs are learnt from these. `seconds`: time limit of all attacks. `tell`: called with
     each change that is tried, and the number of attacks so far. `rng`: of rounding and noise;
-    unpredictable by default.
+    unpredictable by default. `protects`: whether a changed report protects what it suppresses, by
+    what the attack found; asked until a deadline by `time.perf_counter`, if limits say so.
     """
     deadline = time.perf_counter() + seconds
     with LinearSolver() as solver:
         return _Search(
             report, read_facts, find_reader, allowed, deadline, tell or (lambda *_: None),
-            np.random.default_rng(rng), solver,
+            np.random.default_rng(rng), solver, protects,
         ).run()  # fmt: skip
 
 
@@ -177,6 +181,7 @@ class _Search:
     tell: Progress
     rng: np.random.Generator
     solver: LinearSolver
+    protects: Protects | None = None
     attacks: int = 0
 
     def run(self) -> ChangeSearch:
@@ -272,6 +277,8 @@ class _Search:
             "noise": [{"noise": _NOISE, "epsilon": epsilon} for epsilon in _EPSILONS],
             "larger cells": [{"min_cell": size} for size in sizes],
         }
+        if self.allowed.protect_hidden is not None and self.report.suppressed.any():
+            kinds["complementary suppression"] = [{"complementary": True}]
         if self.report.is_rate.any():
             kinds["rounded rates"] = [{"decimals": decimals} for decimals in (3, 2, 1)]
         return [
@@ -320,6 +327,12 @@ class _Search:
         findings = self._attack(changed)
         if not findings.within(self.allowed) or _tells_the_same(changed, self.report):
             return None
+        if self.allowed.protect_hidden is not None and self.protects is not None:
+            held = self.protects(changed, findings, self.deadline)
+            if time.perf_counter() > self.deadline:
+                raise _OutOfTime
+            if not held:
+                return None
         utility = compare_rates(changed, self.report)
         return ReportChange(
             words, dict(arguments), findings.leak, findings.count_told(self.allowed), utility,

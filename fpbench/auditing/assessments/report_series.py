@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
-from fpbench.auditing.fairness_reports.report_facts import find_facts_and_rows
+from fpbench.auditing.fairness_reports.report_facts import Suppressed, find_facts_and_rows
 from fpbench.auditing.fairness_reports.slices import Codes, check_bits, name_values
 from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError, suggest_name
@@ -33,6 +33,8 @@ class ReadReports(NamedTuple):
     """What each report tells of the n people."""
     hidden: tuple[Facts, ...]
     """Sets, with counts NaN, that groups decided whether, or how exactly, to publish."""
+    suppressed: tuple[Suppressed, ...]
+    """Numbers of people that each report suppresses."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,15 +140,19 @@ class ReportSeries:
         ContradictionError if published cells contradict each other.
         """
         if len(self.reports) == 1:
-            facts, row, unsure = find_facts_and_rows(self.last, X, self.predictions[:, 0], labels)
-            return ReadReports(facts, np.zeros(len(row), np.intp), row, (facts,), (unsure,))
+            own = self.predictions[:, 0]
+            facts, row, unsure, secret = find_facts_and_rows(self.last, X, own, labels)
+            first = np.zeros(len(row), np.intp)
+            return ReadReports(facts, first, row, (facts,), (unsure,), (secret,))
         n = len(X)
-        parts, row_of, members, hidden = [], [], [], []
+        parts, row_of, members, hidden, suppressed = [], [], [], [], []
         for name, report, own in zip(self.names, self.reports, self.predictions.T, strict=True):
             inside = np.flatnonzero(own >= 0)
             told = None if labels is None else np.asarray(labels)[inside]
             try:
-                facts, row, unsure = find_facts_and_rows(report, X.iloc[inside], own[inside], told)
+                facts, row, unsure, secret = find_facts_and_rows(
+                    report, X.iloc[inside], own[inside], told
+                )
             except ContradictionError as error:
                 raise ContradictionError(f"{name}: {cell}" for cell in error.names) from None
             except InputError as error:
@@ -155,13 +161,14 @@ class ReportSeries:
             row_of.append(row)
             members.append(inside)
             hidden.append(unsure.over(inside, n))
+            suppressed.append(secret.over(inside, n))
         joined = join_reports(parts, members, n, self.names)
         # Sets of differences follow those of the reports.
         own = np.repeat(np.arange(len(parts)), [len(row) for row in row_of])
         source = np.append(own, -1)[np.minimum(joined.origin, len(own))]
         row = np.append(np.concatenate(row_of), -1)[np.minimum(joined.origin, len(own))]
         alone = tuple(part.over(where, n) for part, where in zip(parts, members, strict=True))
-        return ReadReports(joined, source, row, alone, tuple(hidden))
+        return ReadReports(joined, source, row, alone, tuple(hidden), tuple(suppressed))
 
 
 def _name_reports(reports: Any) -> dict[str, Any]:

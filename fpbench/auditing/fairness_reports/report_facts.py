@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
 from fpbench.auditing.fairness_reports.exact_blocks import WHOLE
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
@@ -27,6 +28,7 @@ from fpbench.base.errors import InputError, suggest_name
 from fpbench.claims.clauses import NO_CLAUSES, Clauses
 from fpbench.claims.count_laws import ROUNDING, CountLaws
 from fpbench.claims.set_counts import ContradictionError, Facts, Floats, Mask
+from fpbench.claims.set_tables import SetTable, list_members
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -39,10 +41,28 @@ def find_facts(
     return find_facts_and_rows(report, X, predictions, labels)[0]
 
 
+class Suppressed(NamedTuple):
+    """Numbers of people that a report suppresses, by set of people and group."""
+
+    sets: csr_array
+    """(S, n) the members of each set: people of a slice with one prediction (and label)."""
+    numbers: Mask
+    """(S, K) whether the number of a group is suppressed; not of sets without people."""
+
+    def over(self, rows: NDArray[np.intp], people: int) -> Suppressed:
+        """The same among more people: `rows` (n,) of these."""
+        sets = self.sets
+        wide = (sets.data, rows[sets.indices], sets.indptr), (sets.shape[0], people)
+        return self._replace(sets=csr_array(wide[0], wide[1]))
+
+
 def find_facts_and_rows(
     report: ReportRows, X: DataFrame, predictions: ArrayLike, labels: ArrayLike | None
-) -> tuple[Facts, NDArray[np.intp], Facts]:
-    """The facts, (M,) the row of the report that each comes from, and `_Finder.find_hidden`."""
+) -> tuple[Facts, NDArray[np.intp], Facts, Suppressed]:
+    """The facts, (M,) the row of the report that each comes from, and `_Finder.find_hidden`.
+
+    And the numbers that are suppressed.
+    """
     check_people(X)
     n = len(X)
     predicted = check_bits(predictions, n, "predictions")
@@ -89,9 +109,9 @@ def find_facts_and_rows(
         finder.add_small_groups(where, own, cell, inside)
     if not finder.tables:  # everything is suppressed
         nothing = np.zeros((n, 0), np.bool_), np.zeros((0, len(report.groups)))
-        return Facts.from_counts(*nothing), np.zeros(0, np.intp), finder.find_hidden()
+        return Facts.from_counts(*nothing), np.zeros(0, np.intp), *finder.find_hidden()
     facts = finder.finish()
-    return facts, finder.rows[facts.origin], finder.find_hidden()
+    return facts, finder.rows[facts.origin], *finder.find_hidden()
 
 
 _LISTED = 20
@@ -163,6 +183,7 @@ class _Finder:
         self.published = self.known = 0
         """Sets that are published, and those with their remainders."""
         self.hidden: list[tuple[Codes, int]] = []
+        self.suppressed: list[Mask] = []
         self.vague: list[int] = []
         """Suppressed sets of which only a clause is known."""
 
@@ -308,18 +329,36 @@ class _Finder:
 
     def hide(self, rows: NDArray[np.intp], cells: Codes, people: Codes) -> None:
         """Note the sets of rows that groups decided whether, or how exactly, to publish."""
-        prediction = self.report.prediction[rows]
-        keys = [2 * cells[(prediction == p) | (prediction < 0)] + p for p in (0, 1)]
-        sets = np.unique(np.concatenate(keys))
+        prediction, told = self.report.prediction[rows], self.report.suppressed[rows]
+        own = [np.flatnonzero((prediction == p) | (prediction < 0)) for p in (0, 1)]
+        keys = np.concatenate([2 * cells[which] + p for p, which in enumerate(own)])
+        sets, place = np.unique(keys, return_inverse=True)
+        numbers = np.zeros((len(sets), len(self.report.groups)), np.bool_)
+        which = np.concatenate(own)
+        numbers[place[told[which]], self.report.group[rows[which[told[which]]]]] = True
         self.hidden.append((locate(self._split(people), sets), len(sets)))
+        self.suppressed.append(numbers)
 
-    def find_hidden(self) -> Facts:
-        """The sets of `hide`, with counts NaN: what their rows tell is a function of the counts."""
-        tables = self.hidden or [(np.full(len(self.predicted), -1), 0)]
-        shape = sum(size for _, size in tables), len(self.report.groups)
-        facts = Facts.from_tables(tables, np.zeros(shape), np.full(shape, len(self.predicted)))
+    def find_hidden(self) -> tuple[Facts, Suppressed]:
+        """The sets of `hide`, with counts NaN: what their rows tell is a function of the counts.
+
+        And the numbers of them that are suppressed.
+        """
+        n, k = len(self.predicted), len(self.report.groups)
+        tables = self.hidden or [(np.full(n, -1), 0)]
+        shape = sum(size for _, size in tables), k
+        facts = Facts.from_tables(tables, np.zeros(shape), np.full(shape, n))
         nothing = np.full(facts.low.shape, np.nan)
-        return replace(facts, low=nothing, high=nothing)
+        first = np.cumsum([0, *(size for _, size in tables)])
+        own = [
+            SetTable.of(member, np.arange(start, start + size))
+            for (member, size), start in zip(tables, first, strict=False)
+        ]
+        sets = list_members(own, n, shape[0])
+        numbers = np.concatenate([np.zeros((0, k), np.bool_), *self.suppressed])
+        kept = numbers.any(axis=1) & (np.diff(sets.indptr) > 0)
+        hidden = Suppressed(sets[kept], numbers[kept])
+        return replace(facts, low=nothing, high=nothing), hidden
 
     def add_remainders(self) -> None:
         """Add remainders: cells minus the published cells that cut them further."""

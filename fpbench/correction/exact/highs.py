@@ -79,7 +79,7 @@ class HighsModel:
         """
         import highspy
 
-        _swallow_banner()
+        swallow_banner()
         highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         for option, value in _OPTIONS.items():
             highs.setOptionValue(option, value)
@@ -156,7 +156,7 @@ _OPTIONS: dict[str, Any] = {
 
 
 @cache
-def _swallow_banner() -> None:
+def swallow_banner() -> None:
     """Create the first HiGHS of this process with its banner discarded.
 
     HiGHS 1.16 prints it to the standard output of C before any option can be set.

@@ -299,18 +299,28 @@ class GroupProgram:
 
     def bound(self, cost: Floats, duals: Floats) -> Fraction:
         """An upper bound of cost @ x from multipliers of the rows; valid for any multipliers."""
-        unit = 1 << _BITS
-        sums = np.bincount(self.matrix.indices, minlength=len(self.most)).max(initial=1)
-        greatest = float(np.abs(duals).max(initial=0.0))
-        if not greatest * sums < 2**31:  # sums of whole numbers would not fit
-            return Fraction(int(np.maximum(cost, 0) @ self.most))
-        y = np.rint(duals * unit).astype(np.int64)
-        reduced = np.rint(cost).astype(np.int64) * unit - self.matrix.T.astype(np.int64) @ y
-        ends = np.where(y > 0, self.high, self.low)
-        total = sum(int(a) * int(b) for a, b in zip(y, ends, strict=True))
-        gains = np.maximum(reduced, 0)
-        total += sum(int(a) * int(b) for a, b in zip(gains, self.most, strict=True) if a)
-        return Fraction(total, unit)
+        return bound_cost(cost, duals, self.matrix, self.low, self.high, self.most)
 
     def _maximise(self, solver: LinearSolver, cost: Floats, deadline: float) -> Solution | None:
         return solver.maximise(cost, self.matrix, self.low, self.high, self.most, deadline)
+
+
+def bound_cost(
+    cost: Floats, duals: Floats, matrix: csr_array, low: Floats, high: Floats, most: Floats
+) -> Fraction:
+    """An upper bound of cost @ x if low <= matrix @ x <= high and 0 <= x <= most, all whole.
+
+    By multipliers of the rows; valid for any.
+    """
+    unit = 1 << _BITS
+    sums = np.bincount(matrix.indices, minlength=len(most)).max(initial=1)
+    greatest = float(np.abs(duals).max(initial=0.0))
+    if not greatest * sums < 2**31:  # sums of whole numbers would not fit
+        return Fraction(int(np.maximum(cost, 0) @ most))
+    y = np.rint(duals * unit).astype(np.int64)
+    reduced = np.rint(cost).astype(np.int64) * unit - matrix.T.astype(np.int64) @ y
+    ends = np.where(y > 0, high, low)
+    total = sum(int(a) * int(b) for a, b in zip(y, ends, strict=True))
+    gains = np.maximum(reduced, 0)
+    total += sum(int(a) * int(b) for a, b in zip(gains, most, strict=True) if a)
+    return Fraction(total, unit)

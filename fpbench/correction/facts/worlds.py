@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
@@ -71,17 +71,11 @@ def find_worlds(
     Raises ContradictionError if there is no world.
     """
     left, rest = facts.take(~facts.noisy).remove_people(possible)
-    own, many, k = possible[rest], len(left), facts.groups
-    draws = np.random.default_rng(20260105).integers(2**63, size=(many + k, 2))
-    first, atom = number_rows(left.membership @ draws[:many] + own.astype(np.int64) @ draws[many:])
-    world = np.zeros((len(first), k), np.int64)
+    program, first, atom = WorldProgram.of(left, possible[rest])
+    world = np.zeros(program.possible.shape, np.int64)
     if groups is not None:
         np.add.at(world, (atom, groups[rest]), 1)
-    program = _Program(
-        left.membership[first].T.tocsr(), left.low, left.high, ~left.derived, left.clauses,
-        np.bincount(atom, minlength=len(first)), own[first],
-    )  # fmt: skip
-    may, met = own[first], world > 0
+    may, met = program.possible.copy(), world > 0
     if seen is not None:
         np.logical_or.at(met, atom, seen[rest])
     for part in program.split():
@@ -99,7 +93,7 @@ def find_worlds(
     return Worlds(possible, seen)
 
 
-class _Program(NamedTuple):
+class WorldProgram(NamedTuple):
     """Numbers of people of each group among those with the same sets, and what is known of them."""
 
     sets: csr_array
@@ -114,6 +108,27 @@ class _Program(NamedTuple):
     """(A,)."""
     possible: Mask
     """(A, K) groups that they may have."""
+
+    @classmethod
+    def of(
+        cls, facts: Facts, possible: Mask, also: csr_array | None = None
+    ) -> tuple[WorldProgram, NDArray[np.intp], NDArray[np.intp]]:
+        """The program of all people, one person of each atom, and the atom of each person.
+
+        `possible`: (n, K). `also`: (S, n) further sets, whose members are in other atoms.
+        """
+        many, k = len(facts), facts.groups
+        draws = np.random.default_rng(20260105).integers(2**63, size=(many + k, 2))
+        keys = facts.membership @ draws[:many] + possible.astype(np.int64) @ draws[many:]
+        if also is not None:
+            keys += also.T @ np.random.default_rng(20260107).integers(
+                2**63, size=(also.shape[0], 2)
+            )
+        first, atom = number_rows(keys)
+        return cls(
+            facts.membership[first].T.tocsr(), facts.low, facts.high, ~facts.derived,
+            facts.clauses, np.bincount(atom, minlength=len(first)), possible[first],
+        ), first, atom  # fmt: skip
 
     def split(self) -> list[NDArray[np.intp]]:
         """Atoms that facts connect, the fewest first."""
@@ -131,7 +146,7 @@ class _Program(NamedTuple):
         parts = np.split(order, np.flatnonzero(np.diff(label[order])) + 1)
         return sorted((part for part in parts if len(part)), key=len)
 
-    def narrow(self, atoms: NDArray[np.intp], world: _Whole | None = None) -> _Program:
+    def narrow(self, atoms: NDArray[np.intp], world: _Whole | None = None) -> WorldProgram:
         """The program of some atoms; the others have the groups of a world, or no set in common."""
         inside, clauses = self.sets[:, atoms], self.clauses
         kept = np.diff(inside.indptr) > 0
@@ -145,7 +160,7 @@ class _Program(NamedTuple):
         touched = clauses.clause[kept[clauses.sets].any(axis=1)]
         kept[clauses.sets[np.isin(clauses.clause, touched)]] = True
         new = np.where(kept, np.cumsum(kept) - 1, -1)
-        return _Program(
+        return WorldProgram(
             inside[kept], low[kept], high[kept], self.told[kept], clauses.renumber(new),
             self.people[atoms], self.possible[atoms],
         )  # fmt: skip
@@ -169,7 +184,7 @@ class _Program(NamedTuple):
             told = np.flatnonzero(self.told)
             walks = WorldWalks(self.sets[told], self.low[told], self.high[told], most, deadline)
             until = deadline - (deadline - time.perf_counter()) * (1 - _WALKED)
-            seen |= walks.show(world, self._allows, until)
+            seen |= walks.show(world, self.allows, until)
         while (left := deadline - time.perf_counter()) > 0:
             todo = np.flatnonzero((seen.sum(axis=1) == 1) & (possible.sum(axis=1) > 1))
             if not len(todo):
@@ -221,7 +236,7 @@ class _Program(NamedTuple):
         `targets`: atoms that have one group in the known world (A, K). `whole`: whether the answer
         is a proof, and solved again without the known world.
         """
-        model, count = self._model()
+        model, count = self.model()
         start = None if world is None else (count.ravel(), world.ravel().astype(np.float64))
         groups = np.zeros(0, np.intp) if world is None else world[targets].argmax(axis=1)
         differ = model.columns(np.zeros(len(targets)), 1.0, -1.0, whole=True)
@@ -242,11 +257,11 @@ class _Program(NamedTuple):
                 break
         assert answer is not None and answer.values is not None
         world = np.rint(answer.values[count]).astype(np.int64)
-        if not self._allows(world):
+        if not self.allows(world):
             return None, False
         return world, bool(answer.proven and none)
 
-    def _allows(self, world: _Whole) -> bool:
+    def allows(self, world: _Whole) -> bool:
         """Whether numbers of people (A, K) satisfy everything."""
         counts = self.sets.astype(np.int64) @ world
         return bool(
@@ -257,10 +272,10 @@ class _Program(NamedTuple):
             and not len(self.clauses.find_broken(counts))
         )
 
-    def _model(self) -> tuple[HighsModel, NDArray[np.intp]]:
-        """A program whose solutions are worlds, and its variables (A, K)."""
+    def model(self, cost: ArrayLike = 0.0) -> tuple[HighsModel, NDArray[np.intp]]:
+        """A program whose solutions are worlds, and its variables (A, K), of some cost."""
         model, sets, most = HighsModel(), self.sets, self.people[:, None] * self.possible
-        count = model.columns(np.zeros(most.shape), most, whole=True)
+        count = model.columns(np.zeros(most.shape), most, cost, whole=True)
         ones = np.ones(count.size)
         for own, size in zip(count, self.people, strict=True):
             model.row(own, ones[: len(own)], size, size)

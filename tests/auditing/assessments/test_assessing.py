@@ -353,7 +353,9 @@ def test_an_assessment_is_plain_data_too():
     result = assess(report, X, predictions, groups=groups)
     told = json.loads(json.dumps(result.to_json(), allow_nan=False))
     assert told["verdict"] == result.verdict
-    assert told["criteria"] == {"max_leak": 0.01, "max_proven": 0, "sure": 0.999}
+    assert told["criteria"] == {
+        "max_leak": 0.01, "max_proven": 0, "sure": 0.999, "protect_hidden": None
+    }  # fmt: skip
     measures = told["measures"]
     assert measures["with"] - measures["without"] == pytest.approx(measures["leak"])
     assert measures["proven"] == result.proven.sum()
