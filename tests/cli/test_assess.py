@@ -54,6 +54,27 @@ def test_exit_codes_are_those_of_the_verdict(work, command):
 
 
 @pytest.mark.slow
+def test_suppressed_numbers_decide_where_they_are_to_be_protected(work, command):
+    people = pd.read_csv(work / "people.csv", dtype=str)
+    X, predictions = people.drop(columns=["sex", "hired"]), people["hired"].astype(int)
+    make_report(X, predictions, people["sex"], order=1, by=["a"]).to_csv(work / "cut.csv")
+    frame = pd.read_csv(work / "cut.csv", dtype=str)
+    frame.loc[frame["a"] == "0", ["value", "n"]] = "*", ""
+    frame.to_csv(work / "cut.csv", index=False)
+    loose = ("--max-leak", "90%", "--max-proven", 240, "--json", "record.json")
+    told = fine(command("assess", "cut.csv", *FAST, *loose))
+    assert "4 numbers of people are suppressed; 4 are known exactly" in " ".join(
+        told.stdout.split()
+    )
+    told = fine(command("assess", "cut.csv", *FAST, *loose, "--protect-hidden", "10%"), 3)
+    assert "readers can tell 4 of 4 suppressed numbers too exactly" in " ".join(told.stdout.split())
+    record = json.loads((work / "record.json").read_text())
+    assert record["criteria"]["protect_hidden"] == 0.1
+    assert record["measures"]["hidden_known"]["unprotected"] == 4
+    bad(command("assess", "cut.csv", *FAST, "--protect-hidden", "ten"), "--protect-hidden", "10%")
+
+
+@pytest.mark.slow
 def test_the_record_says_all_that_matters(work, command):
     done = fine(
         command("assess", "much.csv", *FAST, "--known", "known.csv", "--json", "out.json"), 3
@@ -61,7 +82,9 @@ def test_the_record_says_all_that_matters(work, command):
     record = json.loads((work / "out.json").read_text())
     assert record["verdict"] in " ".join(done.stdout.split())
     assert record["passes"] is False
-    assert record["criteria"] == {"max_leak": 0.01, "max_proven": 0, "sure": 0.999}
+    assert record["criteria"] == {
+        "max_leak": 0.01, "max_proven": 0, "sure": 0.999, "protect_hidden": None
+    }  # fmt: skip
     measures = record["measures"]
     measured = {"leak": measures["leak"], "proven": measures["proven"] + measures["sure"]}
     assert {each["name"]: each["measured"] for each in record["checks"]} == measured

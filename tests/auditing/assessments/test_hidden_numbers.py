@@ -62,12 +62,13 @@ def check_numbers(seeds, mode):
         for row, (members, _) in zip(sets, own, strict=True):
             row[list(members)] = True
         group = np.array([g for _, g in own])
-        counts = np.array([(worlds[:, row] == g).sum(axis=1) for row, g in zip(sets, group)])
+        mine, k = list(zip(sets, group, strict=True)), len(names)
+        counts = np.array([(worlds[:, row] == g).sum(axis=1) for row, g in mine])
         ends = counts.min(axis=1), counts.max(axis=1)
         ranges = find_ranges(
             read.facts, possible, csr_array(sets.astype(np.int8)),
             groups[None] if truth is not None else np.zeros((0, len(X)), int),
-            lambda *_: np.ones(len(names), bool), until,
+            lambda _, __, k=k: np.ones(k, bool), until,
         )  # fmt: skip
         at = np.arange(len(own)), group
         low, high, least, most = (
@@ -81,7 +82,7 @@ def check_numbers(seeds, mode):
         assert not found.undecided.any(), (seed, mode)
         true = None
         if truth is not None:
-            true = np.array([(groups[row] == g).sum() for row, g in zip(sets, group)])
+            true = np.array([(groups[row] == g).sum() for row, g in mine])
         known = judge_ranges(*(end.astype(float) for end in ends), true, sets.sum(axis=1), 0.1)
         assert found.judged.sum(axis=1).tolist() == known.sum(axis=1).tolist(), (seed, mode)
         tried += len(own)
@@ -125,13 +126,13 @@ def test_what_is_known_of_a_range_is_as_defined(size, data, protect, given_truth
 
 
 def make_margins(seed, women=3):
-    """People of four jobs, with few women in the first; and of two ages."""
+    """People of four jobs, with few women in the first, and many of each prediction elsewhere."""
     rng = np.random.default_rng(seed)
-    job = np.repeat(list("pqrs"), 60)
-    groups = np.where(rng.random(240) < 0.5, "f", "m")
-    groups[:60] = np.where(np.arange(60) < women, "f", "m")
-    X = pd.DataFrame({"job": job, "age": rng.choice(["old", "young"], 240)})
-    return X, rng.integers(0, 2, 240), groups
+    person = np.arange(240)
+    groups = np.where(np.where(person < 60, person < women, person % 2), "f", "m")
+    predictions = np.where(person < 60, rng.integers(0, 2, 240), person // 2 % 2)
+    flips = rng.random(240) < 0.2
+    return pd.DataFrame({"job": np.repeat(list("pqrs"), 60)}), predictions ^ flips, groups
 
 
 def bound_hidden(report, X, predictions, groups, protect=0.1):

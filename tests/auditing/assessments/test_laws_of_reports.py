@@ -1,14 +1,19 @@
 """What defences of a report leave to a reader who knows their laws, and what they tell at most."""
 
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fpbench import FairnessReport
 from fpbench.auditing.assessments.attack import Reader, attack
 from fpbench.auditing.assessments.report_series import ReportSeries
 from fpbench.claims import Facts, limit_fact_nats
-from fpbench.correction import condition_beliefs
+from fpbench.correction import condition_beliefs, propagate
+from fpbench.correction.facts.worlds import find_worlds
 
 
 def make_world(seed, n=160, cells=10):
@@ -124,3 +129,65 @@ def test_a_number_that_the_exponential_mechanism_chose_is_read_by_its_law(utilit
         p, others = beliefs[person, 1], add_up(beliefs[inside[inside != person], 1])
         one, zero = p * others @ likelihood[1:], (1 - p) * others @ likelihood[:-1]
         assert found.beliefs[person, 1] == pytest.approx(one / (one + zero), abs=1e-9)
+
+
+def judge(report, X, predictions, beliefs):
+    """Groups that people may have, exactly, and beliefs."""
+    facts = report.facts(X, predictions)
+    worlds = find_worlds(facts, propagate(facts), None, time.perf_counter() + 600)
+    assert not worlds.undecided.any()
+    return worlds.possible, condition_beliefs(facts, beliefs, worlds.possible).beliefs
+
+
+@given(st.integers(0, 2**32), st.sampled_from([["selected", "rejected"], ["selection-rate"]]))
+def test_as_less_is_suppressed_the_verdict_becomes_that_of_the_exact_table(seed, metrics):
+    """More is known the fewer people a group must have, and all of it where nothing is suppressed."""
+    X, predictions, groups, beliefs = make_world(seed, n=8, cells=2)
+    exact = FairnessReport.from_predictions(
+        X, predictions, np.append(groups[:-2], ["m", "f"]), by=["c"], min_cell=0, metrics=metrics
+    )
+    wanted, believed = judge(exact, X, predictions, beliefs)
+    before = np.ones_like(wanted)
+    for least in (8, 4, 2, 1, 0):
+        hidden = exact.protect(min_group=least)
+        possible, found = judge(hidden, X, predictions, beliefs)
+        assert (wanted <= possible).all() and (possible <= before).all()
+        before = possible
+        if not hidden.suppressed.any():
+            assert (possible == wanted).all()
+            np.testing.assert_allclose(found, believed, atol=1e-9)
+    assert not hidden.suppressed.any()
+
+
+@given(st.integers(0, 2**32), st.booleans())
+def test_as_rates_have_more_decimals_the_verdict_becomes_that_of_the_exact_table(seed, sizes):
+    """What is known is never more than exact rates tell, and the same from 3 decimals on.
+
+    Different rates of at most 8 people differ by 1/56 or more.
+    """
+    X, predictions, groups, beliefs = make_world(seed, n=8, cells=2)
+    exact = FairnessReport.from_predictions(
+        X, predictions, np.append(groups[:-2], ["m", "f"]), by=["c"], min_cell=0, sizes=sizes
+    )
+    wanted, believed = judge(exact, X, predictions, beliefs)
+    for decimals in (0, 1, 2, 3, 6):
+        possible, found = judge(exact.protect(decimals=decimals), X, predictions, beliefs)
+        assert (wanted <= possible).all()
+        if decimals > 2:
+            assert (possible == wanted).all()
+            np.testing.assert_allclose(found, believed, atol=1e-9)
+
+
+@given(st.integers(0, 2**32), st.sampled_from([["selected", "rejected"], ["selection-rate"]]))
+def test_rounded_at_random_to_less_the_verdict_comes_near_that_of_the_exact_table(seed, metrics):
+    """Never more is known than exact numbers tell; ranges are as wide as the multiples allow."""
+    X, predictions, groups, beliefs = make_world(seed, n=8, cells=2)
+    exact = FairnessReport.from_predictions(
+        X, predictions, np.append(groups[:-2], ["m", "f"]), by=["c"], min_cell=0, metrics=metrics
+    )
+    wanted, _ = judge(exact, X, predictions, beliefs)
+    for base in (5, 3, 2):
+        rounded = exact.protect(round_to=base, rng=seed)
+        facts = rounded.facts(X, predictions)
+        assert (facts.high - facts.low <= 4 * (base - 1)).all()
+        assert (wanted <= propagate(facts)).all()
