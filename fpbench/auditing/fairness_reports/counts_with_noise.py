@@ -16,7 +16,7 @@ from fpbench.auditing.fairness_reports.exact_blocks import ExactBlocks
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import REPORT_METRICS, Codes, number_slices
 from fpbench.auditing.fairness_reports.stated_guarantee import StatedGuarantee
-from fpbench.claims.count_laws import LAWS, Floats
+from fpbench.claims.count_laws import GAUSSIAN, LAWS, ROUNDING, Floats, find_stand_ins
 from fpbench.components.by_name import resolve_component
 from fpbench.components.guarantee import Sensitivity, check_epsilon
 from fpbench.components.mechanism import Mechanism
@@ -140,6 +140,24 @@ class NoisyCounts:
             fitted=type(mechanism).find_noise_law is Mechanism.find_noise_law,
         )  # fmt: skip
         return cls(blocks, counts, np.rint(answers), LAWS.index(law), width, stated)
+
+    def as_normal(self) -> Self:
+        """The same with the law of normal noise of the same spread, as consistent numbers are read.
+
+        The nearest consistent numbers to independent normal ones are as likely, given the true
+        ones, as if each was measured alone: least squares. Of other noise they are sums of many
+        errors, and no law of one holds.
+        """
+        kind, width = LAWS[self.law], self.width
+        if kind == "exponential-squared":
+            width = np.sqrt(width / 2)
+        elif kind != "gaussian":
+            scale = (
+                find_stand_ins(self.law, width, self.counts.total) if self.law > ROUNDING else width
+            )
+            width = np.sqrt(2) * scale
+        stated = self.guarantee.model_copy(update={"fitted": True})
+        return replace(self, law=GAUSSIAN, width=width, guarantee=stated)
 
     def to_rows(self) -> ReportRows:
         """The rows of the noisy numbers."""

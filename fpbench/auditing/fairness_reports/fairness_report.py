@@ -267,7 +267,8 @@ class FairnessReport(ReportRows):
             are taken to be known.
         consistent
             Whether noisy numbers are made whole numbers of at least 0 that are sums of each other
-            where true ones are: the nearest ones, about. Readers take each for as noisy as before.
+            where true ones are: the nearest ones, about. Readers take each for as noisy as before,
+            by normal noise.
         rng
             A generator or seed of noise and random rounding.
 

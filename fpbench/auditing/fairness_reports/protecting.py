@@ -128,7 +128,8 @@ def _add_noise(rows: ReportRows, defences: Defences, rng: np.random.Generator) -
     assert defences.noise is not None
     noisy = NoisyCounts.of(rows, defences.noise, defences.epsilon, defences.delta, rng)
     if defences.consistent:
-        noisy = replace(noisy, answers=make_consistent(Sums.of(noisy.counts), noisy.answers))
+        answers = make_consistent(Sums.of(noisy.counts), noisy.answers)
+        noisy = replace(noisy.as_normal(), answers=answers)
     return noisy.to_rows()
 
 
