@@ -165,3 +165,15 @@ def test_consistent_numbers_are_nearer_to_the_truth():
     assert np.abs(facts.low - count_true(facts, report, groups)).max() > 0
     with pytest.raises(InputError, match="epsilon, delta and consistent need noise"):
         report.protect(consistent=True)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "discrete-laplace", "gaussian", "exponential"])
+def test_consistent_numbers_are_read_as_of_normal_noise_of_the_same_spread(noise):
+    """And no law limits what they tell: the guarantee does."""
+    report, people, _ = make_exact(200, metrics=["selected", "rejected"])
+    own = {"noise": noise, "epsilon": 4.0} | ({"delta": 1e-3} if noise == "gaussian" else {})
+    alone, fitted = (report.protect(**own, consistent=c, rng=0) for c in (False, True))
+    assert fitted.stated.fitted and (fitted.sigma > 0).all()
+    spread = alone.sigma if noise == "gaussian" else np.sqrt(2) * alone.width
+    np.testing.assert_allclose(fitted.sigma, spread)
+    assert (fitted.facts(*people).sigma > 0).all()
