@@ -177,7 +177,8 @@ def find_hidden(
     sizes = np.diff(sets.indptr)
     true = None
     if truth is not None:
-        true = (sets.astype(np.int64) @ (truth[:, None] == np.arange(k))).astype(np.float64)
+        own = (truth[:, None] == np.arange(k)).astype(np.int64)
+        true = (sets.astype(np.int64) @ own).astype(np.float64)
 
     def is_open(ranges: CountRanges, number: int) -> Mask:
         outer, inner = (

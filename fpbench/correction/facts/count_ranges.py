@@ -84,9 +84,10 @@ def find_ranges(
     hard = facts.take(~facts.noisy)
     left, rest = hard.remove_people(possible)
     program, first, atom = WorldProgram.of(left, possible[rest], sets[:, rest])
-    inside = sets[:, rest[first]].astype(np.int64)
+    sets = sets.astype(np.int64)  # whose products are numbers of people
+    inside = sets[:, rest[first]]
     decided = possible & (possible.sum(axis=1) == 1)[:, None]
-    gone = (sets.astype(np.int64) @ decided.astype(np.int64)).astype(np.float64)
+    gone = (sets @ decided.astype(np.int64)).astype(np.float64)
     top = gone + inside @ (program.people[:, None] * program.possible)
     ranges = CountRanges(
         gone.copy(), top, np.full(gone.shape, np.inf), np.full(gone.shape, -np.inf)
@@ -94,7 +95,8 @@ def find_ranges(
     sizes = np.diff(sets.indptr)
     known = []
     for groups in worlds:
-        _widen(ranges, slice(None), sets @ (groups[:, None] == np.arange(facts.groups)))
+        every = groups[:, None] == np.arange(facts.groups)
+        _widen(ranges, slice(None), sets @ every.astype(np.int64))
         known.append(np.zeros(program.possible.shape, np.int64))
         np.add.at(known[-1], (atom, groups[rest]), 1)
     parts = _Part.split(program, inside, gone, sizes, known[:_KEPT])

@@ -128,11 +128,11 @@ def test_what_is_known_of_a_range_is_as_defined(size, data, protect, given_truth
 def make_margins(seed, women=3):
     """People of four jobs, with few women in the first, and many of each prediction elsewhere."""
     rng = np.random.default_rng(seed)
-    person = np.arange(240)
-    groups = np.where(np.where(person < 60, person < women, person % 2), "f", "m")
-    predictions = np.where(person < 60, rng.integers(0, 2, 240), person // 2 % 2)
-    flips = rng.random(240) < 0.2
-    return pd.DataFrame({"job": np.repeat(list("pqrs"), 60)}), predictions ^ flips, groups
+    person = np.arange(1200)
+    groups = np.where(np.where(person < 300, person < women, person % 2), "f", "m")
+    predictions = np.where(person < 300, rng.integers(0, 2, 1200), person // 2 % 2)
+    flips = rng.random(1200) < 0.2
+    return pd.DataFrame({"job": np.repeat(list("pqrs"), 300)}), predictions ^ flips, groups
 
 
 def bound_hidden(report, X, predictions, groups, protect=0.1):
@@ -157,7 +157,7 @@ def test_margins_give_a_lone_suppressed_slice_away_and_complements_hide_it(seed,
     assert not hidden.undecided.any()
 
 
-LIMITS = {"beliefs": "shares", "max_leak": "90%", "max_proven": 240, "seconds": 600}
+LIMITS = {"beliefs": "shares", "max_leak": "90%", "max_proven": 1200, "seconds": 600}
 
 
 def test_a_report_passes_only_if_it_protects_what_it_suppresses():
