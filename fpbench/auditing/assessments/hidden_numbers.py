@@ -102,7 +102,7 @@ class HiddenNumbers:
     def __str__(self) -> str:
         exactly, within, tenth, _ = (int(row.sum()) for row in self.judged)
         text = (
-            f"{len(self):,} number{_s(len(self))} of people {_is(len(self))} suppressed; "
+            f"{len(self):,} number{'s' * (len(self) != 1)} of people {_is(len(self))} suppressed; "
             f"{exactly:,} {_is(exactly)} known exactly, {within:,} within 1 person, {tenth:,} "
             "within 10 %"
         )
@@ -112,10 +112,6 @@ class HiddenNumbers:
         if undecided := int(self.undecided.sum()):
             text += f"; of {undecided:,} more may be known"
         return text
-
-
-def _s(many: int) -> str:
-    return "s" * (many != 1)
 
 
 def _is(many: int) -> str:
