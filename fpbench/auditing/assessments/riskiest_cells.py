@@ -172,40 +172,43 @@ class _Step:
 
         `soft`: as of `Facts.soften`. `guesses`: (n,) those before all cells.
         """
-        members = facts.sets[[number]].indices
-        before, allowed = beliefs[members], possible[members].copy()
-        open_ = allowed.sum(axis=1) > 1
+        # Rows of groups, as numpy is slow along axes of two.
+        members = facts.sets.indices[slice(*facts.sets.indptr[number : number + 2])]
+        before, allowed = (np.ascontiguousarray(one[members].T) for one in (beliefs, possible))
+        open_ = allowed.sum(axis=0) > 1
         if not facts.noisy[number]:
-            fixed = (allowed & ~open_[:, None]).sum(axis=0)
-            full, short = fixed == facts.high[number], allowed.sum(axis=0) == facts.low[number]
-            allowed &= ~(open_[:, None] & full)
+            fixed = (allowed & ~open_).sum(axis=1)
+            full, short = fixed == facts.high[number], allowed.sum(axis=1) == facts.low[number]
+            allowed &= ~(open_ & full[:, None])
             for group in np.flatnonzero(short):
-                own = open_ & allowed[:, group]
-                allowed[own] = np.arange(facts.groups) == group
+                own = open_ & allowed[group]
+                allowed[:, own] = np.arange(facts.groups)[:, None] == group
         after = _condition(soft, number, np.where(allowed, before, 0.0))
-        settled = open_ & (allowed.sum(axis=1) == 1)
-        guess = guesses[members, None]
+        settled = open_ & (allowed.sum(axis=0) == 1)
+        guess, column = guesses[members], np.arange(len(members))
         gain = sum(
-            sign * (now.max(axis=1) - np.take_along_axis(now, guess, axis=1)[:, 0]).sum()
+            sign * (now.max(axis=0) - now[guess, column]).sum()
             for sign, now in ((1, after), (-1, before))
         )
-        return cls(number, int(settled.sum()), float(gain), after, allowed)
+        return cls(number, int(settled.sum()), float(gain), after.T, allowed.T)
 
 
 def _condition(facts: Facts, number: int, own: Floats) -> Floats:
-    """Beliefs of a set's members given its counts alone."""
+    """Beliefs (K, members) of a set's members given its counts alone."""
     low, high = facts.low[number], facts.high[number]
     sigma, scale = float(facts.sigma[number]), float(facts.scale[number])
     noisy, known = sigma > 0 or scale > 0, np.isfinite(low)
-    now = own = own / own.sum(axis=1, keepdims=True)
-    force = np.zeros(own.shape[1])
+    now = own = own / own.sum(axis=0)
+    with np.errstate(divide="ignore"):
+        prior = np.log(own)
+    force = np.zeros(len(own))
     furthest = 1 / scale if scale > 0 else np.inf
     for _ in range(_STEPS):
-        expected = now.sum(axis=0)
+        expected = now.sum(axis=1)
         # A range pulls to the end that was reached, until its multiplier is 0 again.
         goal = np.where(force > 0, low, np.where(force < 0, high, np.clip(expected, low, high)))
         miss = np.where(known, goal - expected - sigma**2 * force, 0.0)
-        spread = (now * (1 - now)).sum(axis=0) + sigma**2
+        spread = (now * (1 - now)).sum(axis=1) + sigma**2
         step = np.clip(0.5 * miss / np.maximum(spread, _LEAST), -_STEP, _STEP)
         new = np.clip(force + step, -furthest, furthest)
         if not noisy:
@@ -213,8 +216,7 @@ def _condition(facts: Facts, number: int, own: Floats) -> Floats:
         if np.abs(new - force).max() < _STILL or np.abs(miss).max() < _NEAR:
             break
         force = new
-        with np.errstate(divide="ignore"):
-            logits = np.log(own) + force
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        now = weights / weights.sum(axis=1, keepdims=True)
+        logits = prior + force[:, None]
+        weights = np.exp(logits - logits.max(axis=0))
+        now = weights / weights.sum(axis=0)
     return np.asarray(now)
