@@ -2,16 +2,19 @@
 
 `docs/commands.md` is made from the command line, `docs/components.md` from the models of the
 built-in components, `docs/matrix-reference.md` from those of the matrix, `docs/measures.md` from
-the declarations of measures. `tests/docs/test_docs.py` fails if a page differs from this script's
-output.
+the declarations of measures. Parts of pages, between `<!-- made: NAME -->` and `<!-- end -->`, are
+made from `benchmarks/reports.csv`, which `.ci/reports_picture.py` writes. `tests/docs/test_docs.py`
+fails if a page differs from this script's output.
 """
 
+import csv
 import inspect
 import json
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
+from itertools import chain
 from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
@@ -33,7 +36,13 @@ from fpbench.matrix.limits import Limits
 from fpbench.matrix.matrix import Ranking, Shares, _File
 from fpbench.matrix.summary_tables import SummaryColumn, SummaryTable
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+STUDY = ROOT / "benchmarks" / "reports.csv"
+"""What the study of reports measured, in percent and points: a line for each defence and order."""
+MEASURED = ("leak", "proven", "error")
+WAYS = {"1": "one column", "2": "two columns", "3": "three columns"}
+Study = list[dict[str, str]]
 MADE = "<!-- Made by .ci/reference.py: change the code, then run it. -->"
 
 
@@ -314,6 +323,74 @@ def _text(lines: Iterable[str]) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 
 
+def report_tables(study: Study) -> str:
+    """A table for each data set."""
+    lines = [""]
+    for data in dict.fromkeys(one["data"] for one in study):
+        mine = [one for one in study if one["data"] == data]
+        orders = sorted({one["columns"] for one in mine})
+        cells = {(one["defence"], one["columns"]): [one[name] for name in MEASURED] for one in mine}
+        people, right, seeds = (mine[0][name] for name in ("people", "without", "seeds"))
+        lines += ["", f"{data}, {int(people):,} people, {seeds} seeds, {right} % guessed right "
+                  "before by what other people teach:", ""]  # fmt: skip
+        heads = [f"{WAYS[order]}: {MEASURED[0]}" if name == MEASURED[0] else name
+                 for order in orders for name in MEASURED]  # fmt: skip
+        lines += [row("defence", *heads), row("---", *["---:"] * len(heads))]
+        for name in dict.fromkeys(one["defence"] for one in mine):
+            numbers = (cells.get((name, order), [""] * len(MEASURED)) for order in orders)
+            lines.append(row(name, *chain.from_iterable(numbers)))
+    return "\n".join([*lines, "", ""])
+
+
+def adult_by_columns(study: Study) -> str:
+    """What exact tables of Adult add, by how many columns their slices cross."""
+    one, two, three = find_adult(study)
+    return (
+        f"by single columns add {one['leak']} points\n  to what the adversary knows, by pairs "
+        f"{two['leak']}, by three columns {three['leak']}: {guess(three)} % are guessed right, and "
+        f"the sex of\n  {float(three['proven']):.0f} % of people is proven"
+    )
+
+
+def adult_by_three_columns(study: Study) -> str:
+    """What exact tables of Adult by three columns give away."""
+    three = find_adult(study)[2]
+    return (
+        f"from {three['without']} %\n  to {guess(three)} %, and prove the sex of "
+        f"{float(three['proven']):.0f} %"
+    )
+
+
+def find_adult(study: Study) -> Study:
+    """Exact tables of Adult by sex, of slices by one column to three."""
+    return [one for one in study
+            if one["data"] == "Adult by sex" and one["defence"] == "cells >= 10"]  # fmt: skip
+
+
+def guess(one: dict[str, str]) -> str:
+    """The share guessed right given the report, in percent."""
+    return f"{float(one['without']) + float(one['leak']):.1f}"
+
+
+PARTS = {
+    "README.md": {"adult-by-three-columns": adult_by_three_columns},
+    "docs/reports.md": {"adult-by-columns": adult_by_columns, "report-tables": report_tables},
+}
+
+
+def fill(name: str) -> str:
+    """A page whose parts are made anew."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    with STUDY.open(encoding="utf-8", newline="") as file:
+        study = list(csv.DictReader(file))
+    for part, make in PARTS[name].items():
+        before, start, rest = text.partition(f"<!-- made: {part} -->")
+        _, end, after = rest.partition("<!-- end -->")
+        assert end, f"{name} has no part {part}"
+        text = f"{before}{start}{make(study)}{end}{after}"
+    return text
+
+
 PAGES = {
     "matrix-reference.md": matrix_page,
     "components.md": components_page,
@@ -327,6 +404,9 @@ def main() -> None:
     for name, make in PAGES.items():
         (DOCS / name).write_text(make(), encoding="utf-8")
         sys.stdout.write(f"docs/{name}\n")
+    for name in PARTS:
+        (ROOT / name).write_text(fill(name), encoding="utf-8")
+        sys.stdout.write(f"{name}\n")
 
 
 if __name__ == "__main__":

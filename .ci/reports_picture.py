@@ -1,4 +1,6 @@
-"""Draws docs/assets/reports.svg from runs of benchmarks/reports.toml; prints tables for the docs.
+"""Draws docs/assets/reports.svg, writes benchmarks/reports.csv: runs of benchmarks/reports.toml.
+
+`.ci/reference.py` puts the numbers into README and docs/reports.md.
 
 `python .ci/reports_picture.py RUN [RUN ...]`; matplotlib comes with the extra `report`.
 """
@@ -11,7 +13,17 @@ import pandas as pd
 
 import fpbench
 
-ASSETS = Path(__file__).parents[1] / "docs" / "assets"
+ROOT = Path(__file__).parents[1]
+ASSETS = ROOT / "docs" / "assets"
+STUDY = ROOT / "benchmarks" / "reports.csv"
+DATA = {
+    "adult": "Adult by sex", "adult by race": "Adult by race (five groups)",
+    "compas": "COMPAS by race", "german": "German credit by sex",
+    "synthetic, 3,000": "Synthetic people by group (`census-synthetic`)",
+    "bank": "Bank by age (60 or older)", "credit-card": "Credit card by sex",
+    "parkinsons": "Parkinsons by sex",
+}  # fmt: skip
+"""What data sets are called, in the order of the tables."""
 SHOWN = {
     "cells of 10": "cells >= 10", "cells of 50": "cells >= 50", "cells of 200": "cells >= 200",
     "groups of 10": "groups >= 10", "2 bins": "2 bins", "2 decimals": "2 decimals",
@@ -52,28 +64,25 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
     return means.reset_index()
 
 
-def print_tables(means: pd.DataFrame) -> None:
-    """A table in Markdown for each data set: leak, proven people and error, in percent."""
-    for dataset, mine in means.groupby("dataset", sort=False):
-        seeds = f"{mine.seeds.min()} to {mine.seeds.max()}"
-        right = 100 * mine.without_accuracy.mean()
-        print(
-            f"\n{dataset}: {mine.people.mean():,.0f} people, {right:.1f} % right; {seeds} seeds\n"
-        )
-        orders = sorted(set(mine.order))
-        heads = [f"{WAYS[order]}: leak | proven | error" for order in orders]
-        print(f"| defence | {' | '.join(heads)} |")
-        print("| --- |" + " ---: |" * 3 * len(orders))
-        for name in mine.sort_values("place").drop_duplicates("name")["name"]:
-            cells = [name]
-            for order in orders:
-                row = mine[(mine["name"] == name) & (mine.order == order)]
-                if not len(row):
-                    cells += [""] * 3
-                    continue
-                shares = row.iloc[0][["leak", "people_proven", "rate_error"]].astype(float) * 100
-                cells += [f"{one:.1f}" for one in shares]
-            print(f"| {' | '.join(cells)} |")
+def write_study(means: pd.DataFrame) -> None:
+    """A line for each data set, defence and order, in percent and points."""
+    means = means.sort_values(["dataset", "place", "order"], key=lambda column: (
+        column.map(list(DATA).index) if column.name == "dataset" else column
+    ))  # fmt: skip
+    seeds = means.groupby("dataset").seeds
+    lines = pd.DataFrame({
+        "data": means.dataset.map(DATA),
+        "people": means.people.round().astype(int),
+        "seeds": [" to ".join(map(str, sorted({low, high}))) for low, high in
+                  zip(seeds.transform("min"), seeds.transform("max"), strict=True)],
+        "without": means.groupby("dataset").without_accuracy.transform("mean") * 100,
+        "defence": means["name"],
+        "columns": means.order,
+        "leak": means.leak * 100,
+        "proven": means.people_proven * 100,
+        "error": means.rate_error * 100,
+    })  # fmt: skip
+    lines.to_csv(STUDY, index=False, float_format="%.1f", lineterminator="\n")
 
 
 def draw(means: pd.DataFrame) -> None:
@@ -107,9 +116,9 @@ def draw(means: pd.DataFrame) -> None:
 
 
 def main() -> None:
-    """Read the runs, print, draw."""
+    """Read the runs, write, draw."""
     means = summarise(read_rows(sys.argv[1:]))
-    print_tables(means)
+    write_study(means)
     draw(means)
 
 
