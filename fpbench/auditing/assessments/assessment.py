@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.auditing.assessments.attack import Allowed
+from fpbench.auditing.assessments.heat_map import write_heat_map
 from fpbench.auditing.assessments.hidden_numbers import HiddenNumbers
 from fpbench.auditing.assessments.layout import LayoutPage, LayoutPart, lay_out_html, lay_out_text
 from fpbench.auditing.assessments.least_change import ChangeSearch
@@ -359,7 +360,11 @@ class Assessment:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return lay_out_html(self._page)
+        gain = self.posterior.max(axis=1) - np.take_along_axis(
+            self.posterior, self.prior.argmax(axis=1)[:, None], axis=1
+        )[:, 0]
+        cells = write_heat_map(self.facts, self.proven, self.sure, gain, self.riskiest)
+        return f"{lay_out_html(self._page)}\n{cells}"
 
     @property
     def _sets(self) -> int:
