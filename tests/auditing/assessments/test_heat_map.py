@@ -48,7 +48,7 @@ def test_each_cell_counts_its_people():
                 codes = next(c for c in report.columns if c.name == column)
                 inside &= codes.code(X) == codes.values.index(value)
         people, proven, adds = (
-            float((found := re.search(pattern, words)) and found[1] or 0)
+            float(((found := re.search(pattern, words)) and found[1]) or 0)
             for pattern in (r"(\d+) people", r"(\d+) proven", r"adds ([\d.]+)")
         )
         assert people == inside.sum()
