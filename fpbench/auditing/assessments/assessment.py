@@ -360,9 +360,10 @@ class Assessment:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        gain = self.posterior.max(axis=1) - np.take_along_axis(
-            self.posterior, self.prior.argmax(axis=1)[:, None], axis=1
-        )[:, 0]
+        gain = (
+            self.posterior.max(axis=1)
+            - np.take_along_axis(self.posterior, self.prior.argmax(axis=1)[:, None], axis=1)[:, 0]
+        )
         cells = write_heat_map(self.facts, self.proven, self.sure, gain, self.riskiest)
         return f"{lay_out_html(self._page)}\n{cells}"
 
