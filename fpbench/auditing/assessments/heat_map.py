@@ -32,6 +32,9 @@ def write_heat_map(
     """
     told = np.stack([facts.count(one.astype(float)) for one in (proven, sure, gain)], axis=1)
     above = told.sum(axis=1) - facts.sizes * (proven + sure + gain).mean()
+    for cell in riskiest:
+        same = (np.stack([facts.low, facts.high], axis=2) == np.array(cell.counts)).all(axis=(1, 2))
+        above[same & (facts.sizes == cell.people)] = np.inf
     above[facts.derived | (facts.sizes == 0)] = -np.inf
     ranks = {cell.name: rank for rank, cell in enumerate(riskiest, 1)}
     slices: dict[str, dict[str, str]] = {}

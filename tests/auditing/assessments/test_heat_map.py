@@ -59,12 +59,13 @@ def test_each_cell_counts_its_people():
 
 def test_the_riskiest_cells_are_among_the_slices_that_are_shown():
     rng = np.random.default_rng(0)
-    X = pd.DataFrame({name: rng.integers(0, 4, 300).astype(str) for name in "abcde"})
+    X = pd.DataFrame({name: rng.integers(0, 4, 300).astype(str) for name in "abcdef"})
     predictions, groups = rng.integers(0, 2, 300), rng.choice(["f", "m"], 300)
     report = FairnessReport.from_predictions(
-        X, predictions, groups, by=list(X), order=2, min_cell=10
+        X, predictions, groups, by=list(X), order=2, min_cell=2
     )
     result = assess(report, X, predictions, groups=groups, beliefs="shares", max_proven=300)
+    assert len(result.facts) > 400
     cells = read_cells(result._repr_html_().partition("Cells, and what is known")[2])
     assert len({name for name, _ in cells}) == 40
     assert len(result.riskiest) > 5
