@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from math import log
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -23,6 +24,7 @@ from fpbench.auditing.assessments.attack import (
     Reader,
     attack,
     attack_cross_fitted,
+    settle_folds,
 )
 from fpbench.auditing.assessments.hidden_numbers import find_hidden, is_protected
 from fpbench.auditing.assessments.known_people import (
@@ -228,6 +230,7 @@ def assess_series(
         raise InputError("a placebo needs true groups: groups= (--group)")
     labelled = None if labels is None else check_bits(labels, facts.people, "labels")
 
+    @cache
     def cross_fit(repetition: int) -> Floats:
         assert truth is not None
         return cross_fit_beliefs(
@@ -279,6 +282,8 @@ def assess_series(
 
     def find_reader(changed: Facts) -> Reader:
         """The reader of a changed report; shares that the report told are those of the changed."""
+        if fit is not None:
+            return replace(reader, prior=(fit(0) + fit(1)) / 2)
         if not shares or truth is not None:
             return reader
         return Reader(_tile_shares(changed, truth), truth, error)
@@ -294,6 +299,7 @@ def assess_series(
                 series.change_last(changed).read(X, labels), found.worlds.possible, truth, protect,
                 until,
             )),
+            settle=None if fit is None else partial(settle_folds, fit, reader, allowed),
         )  # fmt: skip
     return Assessment(
         groups=series.groups,

@@ -261,16 +261,33 @@ def attack_cross_fitted(
     Beliefs are means over repetitions, which are doubled until the verdict of either half of them
     is that of all.
 
-    `fit`: gives beliefs (n, K) by the number of the repetition. `reader`: the one of repetition 0.
+    `fit`: gives beliefs (n, K) by the number of the repetition, from 0, and remembers them.
+    `reader`: one of any beliefs.
     """
     deadline = time.perf_counter() + seconds
-    repetitions = [reader.prior, fit(1)]
+    reader = replace(reader, prior=(fit(0) + fit(1)) / 2)
+    findings = attack(facts, reader, deadline - time.perf_counter(), decide=True)
+    return settle_folds(fit, reader, allowed, facts, findings, deadline)
+
+
+def settle_folds(
+    fit: Callable[[int], Floats],
+    reader: Reader,
+    allowed: Allowed,
+    facts: Facts,
+    findings: Findings,
+    deadline: float,
+) -> tuple[Reader, Findings, bool]:
+    """What `attack_cross_fitted` gives, from the findings of the first two repetitions.
+
+    `deadline`: by `time.perf_counter`.
+    """
 
     def average(parts: list[Floats]) -> Reader:
         return replace(reader, prior=np.mean(parts, axis=0))
 
+    repetitions = [fit(0), fit(1)]
     reader = average(repetitions)
-    findings = attack(facts, reader, deadline - time.perf_counter(), decide=True)
     while True:
         half = len(repetitions) // 2
         same = all(

@@ -46,6 +46,7 @@ ReadFacts = Callable[[FairnessReport], Facts]
 FindReader = Callable[[Facts], Reader]
 Progress = Callable[[str, int], None]
 Protects = Callable[[FairnessReport, Findings, float], bool]
+Settle = Callable[[Facts, Findings, float], tuple[Reader, Findings, bool]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +149,7 @@ def find_least_change(
     tell: Progress | None = None,
     rng: np.random.Generator | int | None = None,
     protects: Protects | None = None,
+    settle: Settle | None = None,
 ) -> ChangeSearch:
     """The mildest change of each kind that makes a report pass.
 
@@ -162,12 +164,14 @@ def find_least_change(
     each change that is tried, and the number of attacks so far. `rng`: of rounding and noise;
     unpredictable by default. `protects`: whether a changed report protects what it suppresses, by
     what the attack found; asked until a deadline by `time.perf_counter`, if limits say so.
+    `settle`: reader and findings about a report that passes by the first two repetitions of
+    cross-fitting, and whether folds matter: `settle_folds`.
     """
     deadline = time.perf_counter() + seconds
     with LinearSolver() as solver:
         return _Search(
             report, read_facts, find_reader, allowed, deadline, tell or (lambda *_: None),
-            np.random.default_rng(rng), solver, protects,
+            np.random.default_rng(rng), solver, protects, settle,
         ).run()  # fmt: skip
 
 
@@ -182,6 +186,7 @@ class _Search:
     rng: np.random.Generator
     solver: LinearSolver
     protects: Protects | None = None
+    settle: Settle | None = None
     attacks: int = 0
 
     def run(self) -> ChangeSearch:
@@ -325,7 +330,9 @@ class _Search:
         self.tell(words, self.attacks)
         changed = self.report.protect(**arguments, rng=self.rng)
         findings = self._attack(changed)
-        if not findings.within(self.allowed) or _tells_the_same(changed, self.report):
+        if findings is None or not findings.within(self.allowed):
+            return None
+        if _tells_the_same(changed, self.report):
             return None
         if self.allowed.protect_hidden is not None and self.protects is not None:
             held = self.protects(changed, findings, self.deadline)
@@ -339,16 +346,20 @@ class _Search:
             changed,
         )  # fmt: skip
 
-    def _attack(self, report: FairnessReport) -> Findings:
+    def _attack(self, report: FairnessReport) -> Findings | None:
+        """The findings; None if they depend on how people were divided into folds."""
         left = self.deadline - time.perf_counter()
         if left <= 0:
             raise _OutOfTime
         self.attacks += 1
         facts = self.read_facts(report)
         findings = attack(facts, self.find_reader(facts), left, self.allowed, self.solver)
+        folds_matter = False
+        if self.settle is not None and findings.within(self.allowed):
+            _, findings, folds_matter = self.settle(facts, findings, self.deadline)
         if not findings.finished or time.perf_counter() > self.deadline:
             raise _OutOfTime
-        return findings
+        return None if folds_matter else findings
 
     def _describe(self, arguments: Mapping[str, Any]) -> str:
         """A change in words."""

@@ -1,5 +1,7 @@
 """Beliefs that each person's fellows teach, and the leak of a table of other people."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -125,6 +127,7 @@ def test_repetitions_are_added_until_either_half_gives_the_verdict_of_all(belief
     report = make_report(X, predictions, np.array(GROUPS)[truth], order=0)
     numbers = []
 
+    @cache
     def fit(number):
         numbers.append(number)
         return np.tile([beliefs[number], 1 - beliefs[number]], (100, 1))

@@ -263,3 +263,18 @@ def test_a_change_of_ten_people_says_that_its_cost_is_not_measured():
     report = FairnessReport.from_predictions(people, hired, sex, by=["job"], min_cell=0)
     text = " ".join(str(assess(report, people, hired, groups=sex, search=True)).split())
     assert "passes: no slices, only everybody's rates. No rate is about 10 people or more" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_a_change_that_passes_does_when_it_is_assessed(seed):
+    """By the same repetitions of cross-fitting, and so with the same leak."""
+    X, predictions, groups = make_people(500, seed)
+    report = make_report(X, predictions, groups, by=["a", "likely"], order=2, min_cell=10)
+    options = {"groups": groups, "seconds": 600, "rng": 0}
+    passing = assess(report, X, predictions, search=True, **options).change.passing
+    assert passing
+    for change in passing:
+        again = assess(change.report, X, predictions, **options)
+        assert again.passes
+        assert again.leak == pytest.approx(change.leak)
