@@ -284,9 +284,11 @@ def assess_series(
         """The reader of a changed report; shares that the report told are those of the changed."""
         if fit is not None:
             return replace(reader, prior=(fit(0) + fit(1)) / 2)
-        if not shares or truth is not None:
-            return reader
-        return Reader(_tile_shares(changed, truth), truth, error)
+        return (
+            Reader(_tile_shares(changed, truth), truth, error)
+            if shares and truth is None
+            else reader
+        )
 
     if search and not all(one.within(allowed) for one in each[:-1]):
         why = "an earlier report alone exceeds the limits"
