@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from fpbench import FairnessReport
+from fpbench.claims import Facts
 
 COUNTED = {
     "selection-rate": (None, None), "true-positive-rate": (1, None),
@@ -129,3 +130,35 @@ def list_worlds(seed, mode):
         shown[-1][part] = again[part]
     assert possible[(vectors == groups).all(axis=1)].all()
     return reports, X, np.column_stack(shown), labels, groups, names, vectors[possible]
+
+
+def check_examples(facts, told, known=None):
+    """Examples satisfy facts, show what is seen, and differ for all who are not proven."""
+    assert all(facts.allows(groups) for groups in told.examples)
+    if known is not None:
+        assert (told.examples[0] == known).all()
+    shown = (told.examples[:, :, None] == np.arange(facts.groups)).any(axis=0)
+    many = (told.possible.sum(axis=1) > 1) & ~told.undecided
+    assert (shown.sum(axis=1) > 1).tolist() == many.tolist()
+    assert (told.seen | ~shown).all()
+
+
+def draw_tables(seed, n, columns, order, k=2, wide=0):
+    """Facts of crossed columns of people, and their groups."""
+    rng = np.random.default_rng(seed)
+    people = rng.integers(0, columns, (n, len(columns)))
+    truth = (rng.random(n) < 0.2 + 0.5 * (people[:, 0] == 0)).astype(int)
+    if k > 2:
+        truth = np.where(rng.random(n) < 0.3, rng.integers(0, k, n), truth)
+    tables, low = [], []
+    for one in range(len(columns)):
+        for other in range(one + 1, len(columns)) if order == 2 else [one]:
+            code, size = people[:, one], int(columns[one])
+            if other != one:
+                code, size = code * columns[other] + people[:, other], size * int(columns[other])
+            tables.append((code, size))
+            counts = np.zeros((size, k), int)
+            np.add.at(counts, (code, truth), 1)
+            low.append(counts)
+    low = np.concatenate(low)
+    return Facts.from_tables(tables, low - wide, low + wide), truth

@@ -201,17 +201,16 @@ def attack(
         with suppress(ContradictionError):
             believed = attack(likely, reader, seconds, None, solver)
             possible = prove_and_log(facts, None, deadline, solver=solver)
-            return replace(believed, worlds=Worlds(possible, possible))
+            none = believed.worlds.examples[:0]
+            return replace(believed, worlds=Worlds(possible, possible, none))
 
     def conclude(worlds: Worlds, finished: bool = True) -> Findings:
         return believe(facts, reader, worlds, deadline, finished)
 
-    truth = np.zeros((facts.people, facts.groups), np.bool_)
-    if reader.truth is not None:
-        truth[np.arange(facts.people), reader.truth] = True
     propagated = propagate(facts)
     if allowed is not None:
-        first = Findings(Worlds(propagated, truth), reader.prior, reader.prior, math.inf, 0.0)
+        known = Worlds.know(propagated, reader.truth)
+        first = Findings(known, reader.prior, reader.prior, math.inf, 0.0)
         if first.within(allowed):
             first = conclude(first.worlds)
         if not first.within(allowed):
@@ -220,7 +219,7 @@ def attack(
     longest = (deadline - started) / 2
     possible = prove_and_log(facts, propagated, started + longest, solver=solver)
     finished = time.perf_counter() - started < longest
-    worlds = Worlds(possible, truth)
+    worlds = Worlds.know(possible, reader.truth)
     now = time.perf_counter()
     if now < deadline and (decide or not facts.ranges_alone or facts.people <= _FEW):
         longest = (deadline - now) * (_SHARE if allowed is None else _SHARE_OF_CHANGE)

@@ -67,12 +67,15 @@ class WorldWalks:
         self.high = np.vstack([most, high[~exact].astype(np.int64)])
         self._walk = _Walk(self.moves, len(self.layers), self.rng)
 
-    def show(self, world: Counts, allows: Callable[[Counts], bool], deadline: float) -> Mask:
-        """(A, K) groups that atoms have people of in worlds that were found.
+    def show(
+        self, world: Counts, shown: Mask, allows: Callable[[Counts], bool], deadline: float
+    ) -> list[Counts]:
+        """Worlds (A, K) that were found, each of which shows new groups; the known one first.
 
-        `world`: (A, K) a known world. `allows`: whether counts (A, K) are a world.
+        `world`: (A, K) a known world. `shown`: (A, K) groups in it and others. `allows`: whether
+        counts (A, K) are a world.
         """
-        worlds, shown, idle = [world], world > 0, 0
+        worlds, shown, idle = [world], shown.copy(), 0
         sizes = world.sum(axis=1)
         while idle < _IDLE and time.perf_counter() < deadline:
             todo = (shown.sum(axis=1) == 1) & ((self.most > 0).sum(axis=1) > 1)
@@ -87,7 +90,7 @@ class WorldWalks:
                     shown |= counts > 0
                     worlds.append(counts)
                     idle = 0
-        return shown
+        return worlds
 
     def _advance(
         self, starts: list[Counts], targets: NDArray[np.intp], own: NDArray[np.intp],
@@ -115,32 +118,12 @@ class WorldWalks:
         ends = state[arrived].reshape(len(arrived), len(self.layers), height)
         return [end[:, : self.atoms].T for end in ends]
 
-    def grow(self, atom: int, most: int) -> NDArray[np.intp]:
-        """Atoms around one, with many moves among them."""
-        moves, touching = self.moves, self._walk.touching
-        inside = np.zeros(moves.shape[1], np.bool_)  # of sets known to a range, too
-        inside[atom] = True
-        sizes = np.diff(moves.indptr)
-        left = sizes - np.bincount(touching[[atom]].indices, minlength=len(sizes))
-        noise = self.rng.random(len(sizes)) * 0.9
-        while (atoms := inside[: self.atoms]).sum() < most:
-            score = np.where((left == sizes) | (left == 0), np.inf, left + noise)
-            own = int(score.argmin()) if len(score) else 0
-            if not len(score) or np.isinf(score[own]):
-                break
-            new = moves.indices[moves.indptr[own] : moves.indptr[own + 1]]
-            new = new[~inside[new]]
-            inside[new] = True
-            left -= np.bincount(touching[new].indices, minlength=len(sizes))
-        return np.flatnonzero(atoms)
-
 
 class _Walk:
     """Many walks at once, of layers of numbers: those of one group each."""
 
     def __init__(self, moves: csr_array, layers: int, rng: np.random.Generator) -> None:
         self.rng, self.layers, self.size = rng, layers, moves.shape[1]
-        self.touching = csr_array(moves.T.tocsr())
         sizes = np.diff(moves.indptr)
         longest = max(_LONGEST, np.quantile(sizes, 0.75)) if len(sizes) else 0
         self.moves = csr_array(moves[np.flatnonzero(sizes <= longest)])

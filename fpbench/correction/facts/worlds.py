@@ -2,7 +2,8 @@
 
 A world is groups of all people that satisfy all facts, ranges and clauses. Programs are over
 numbers of people with the same sets, whose groups can be exchanged. Of those who have had one group
-in every world so far, walks look for worlds in which they have another (`WorldWalks`), and then
+in every world so far, swaps (`WorldSwaps`), strong where counts are exact, and walks
+(`WorldWalks`), strong where they are ranges, look for worlds in which they have another; and then
 programs for a world in which as many as possible do: first near a known world, where only few
 people change, and then among all. If none can change, their group is proven; a world in which they
 do is a witness that it is not provable.
@@ -24,6 +25,7 @@ from fpbench.claims.clauses import Clauses
 from fpbench.claims.set_counts import Facts, Floats, Mask
 from fpbench.correction.exact.highs import HighsModel
 from fpbench.correction.facts.linear_programs import number_rows
+from fpbench.correction.facts.world_swaps import WorldSwaps
 from fpbench.correction.facts.world_walks import WorldWalks
 
 _GAP = 0.5
@@ -33,10 +35,14 @@ _NEAR = 50
 _GROWTH = 2
 _FAILURES = 3
 """Programs without a new world until more atoms change."""
-_WALKED = 0.5
-"""Share of the time for walks, before programs."""
+_SWAPPED, _WALKED = 0.4, 0.8
+"""Shares of the time after which swaps end, and walks; then programs follow."""
 _SECONDS = 2.0
 """Longest program in which few atoms change."""
+
+_MOST = 1000
+"""Examples of worlds; fewer if their codes are more than:"""
+_CODES = 1 << 26
 
 _Whole = NDArray[np.int64]
 
@@ -48,6 +54,20 @@ class Worlds(NamedTuple):
     """(n, K) groups that a person may have."""
     seen: Mask
     """(n, K) groups that a person has in some world that the facts allow."""
+    examples: NDArray[np.int16]
+    """(W, n) codes of groups in worlds, the known one first.
+
+    Two of them differ for everybody who is not proven and has two groups in worlds; of very many
+    people with the same sets, who can exchange their groups, they show only some."""
+
+    @classmethod
+    def know(cls, possible: Mask, groups: NDArray[np.intp] | None) -> Worlds:
+        """What the groups (n,) of a world, if any is known, and possible groups (n, K) tell."""
+        many, k = possible.shape
+        examples = np.zeros((0, many), np.int16)
+        if groups is not None:
+            examples = groups[None].astype(np.int16)
+        return cls(possible, (examples[:, :, None] == np.arange(k)).any(axis=0), examples)
 
     @property
     def undecided(self) -> Mask:
@@ -56,17 +76,13 @@ class Worlds(NamedTuple):
 
 
 def find_worlds(
-    facts: Facts,
-    possible: Mask,
-    groups: NDArray[np.intp] | None,
-    deadline: float,
-    seen: Mask | None = None,
+    facts: Facts, possible: Mask, groups: NDArray[np.intp] | None, deadline: float
 ) -> Worlds:
     """Decide whether the groups of people who are not proven follow from facts.
 
     `possible`: (n, K) groups that people may have, as far as was proven. `groups`: (n,) codes of
     groups that are a world, the true ones for instance; None if none is known. `deadline`: by
-    `time.perf_counter`. `seen`: (n, K) groups that people have in other worlds that are known.
+    `time.perf_counter`.
 
     Raises ContradictionError if there is no world.
     """
@@ -75,22 +91,80 @@ def find_worlds(
     world = np.zeros(program.possible.shape, np.int64)
     if groups is not None:
         np.add.at(world, (atom, groups[rest]), 1)
-    may, met = program.possible.copy(), world > 0
-    if seen is not None:
-        np.logical_or.at(met, atom, seen[rest])
-    for part in program.split():
-        if time.perf_counter() > deadline:
+    may, met, parts = program.possible.copy(), world > 0, program.split()
+    known = [[] if groups is None else [world[part]] for part in parts]
+    for place, part in enumerate(parts):
+        if (now := time.perf_counter()) > deadline:
             break
-        start = None if groups is None else world[part]
-        found = program.narrow(part).decide(start, met[part], deadline)
+        share = max(1 / (len(parts) - place), len(part) / sum(map(len, parts[place:])))
+        until = now + (deadline - now) * share
+        found = program.narrow(part).decide(known[place], until)
         if found is None:
             raise left.contradiction(np.unique(left.membership[first[part]].indices))
-        may[part], met[part] = found
-    possible, seen = possible.copy(), possible & (possible.sum(axis=1) == 1)[:, None]
+        may[part], seen_of_part, worlds = found
+        if not facts.loose:  # else not all worlds of ranges and clauses are possible
+            met[part], known[place] = seen_of_part, worlds
+    told = Worlds.know(possible, groups)
+    possible = possible.copy()
     possible[rest] = may[atom]
-    if not facts.loose:
-        seen[rest] = met[atom]
-    return Worlds(possible, seen)
+    if facts.loose or not all(known):
+        return told._replace(possible=possible)
+    order = np.lexsort((atom,) if groups is None else (groups[rest], atom))
+    inside = _show_people(parts, [np.stack(worlds) for worlds in known], program.people)
+    examples = np.tile(possible.argmax(axis=1).astype(np.int16), (len(inside), 1))
+    examples[:, rest[order]] = inside
+    seen = possible & (possible.sum(axis=1) == 1)[:, None]
+    seen[rest] = met[atom]
+    return Worlds(possible, seen, examples)
+
+
+def _limit_examples(people: int) -> int:
+    return min(_MOST, _CODES // max(people, 1) + 2)
+
+
+def _show_people(
+    parts: list[NDArray[np.intp]], known: list[_Whole], people: NDArray[np.intp]
+) -> NDArray[np.int16]:
+    """(E, n) groups of people, ordered by atoms, such that two differ for all whom worlds show.
+
+    `parts`: atoms of parts that have no facts in common. `known`: of each, worlds (W, A, K).
+    `people`: (A,).
+    """
+    k = known[0].shape[2] if known else 1
+    atom = np.repeat(np.arange(len(people)), people)
+    place = np.arange(len(atom)) - (np.cumsum(people) - people)[atom]
+    world = np.zeros((len(people), k), np.int64)
+    for part, worlds in zip(parts, known, strict=True):
+        world[part] = worlds[0]
+    first = np.repeat(np.tile(np.arange(k), len(people)), world.ravel()).astype(np.int16)
+    examples, alone = [first], np.ones(len(first), np.bool_)  # who has one group in all examples
+    turn, longest = 0, max(map(len, known), default=0)
+    while len(examples) < _limit_examples(len(first)):
+        turn += 1
+        left = np.bincount(atom[alone] * k + first[alone], minlength=world.size).reshape(-1, k)
+        gained = turn < longest
+        for part, worlds in zip(parts, known, strict=True):
+            world[part] = worlds[turn % len(worlds)]
+            if turn >= longest:
+                inside = np.flatnonzero(left[part].any(axis=1))
+                own = part[inside]
+                gains = np.minimum(left[own], people[own, None] - worlds[:, inside]).sum(
+                    axis=(1, 2)
+                )
+                world[part] = worlds[gains.argmax()]
+                gained |= gains.any()
+        if not gained:
+            break
+        example = np.full(len(first), -1, np.int16)
+        for group in range(k):
+            # Those first who had another group only, and last those who had this one only.
+            rank = np.where(alone, np.where(first == group, 2, 0), 1) + 3 * (example >= 0)
+            order = np.lexsort((rank, atom))
+            example[order[place < world[atom, group]]] = group
+        if (alone & (example != first)).any():
+            examples.append(example)
+            alone &= example == first
+    return np.stack(examples)
 
 
 class WorldProgram(NamedTuple):
@@ -165,35 +239,35 @@ class WorldProgram(NamedTuple):
             self.people[atoms], self.possible[atoms],
         )  # fmt: skip
 
-    def decide(self, world: _Whole | None, seen: Mask, deadline: float) -> tuple[Mask, Mask] | None:
-        """(A, K) groups that are possible, and those in known worlds; None if there is no world.
+    def decide(
+        self, worlds: list[_Whole], deadline: float
+    ) -> tuple[Mask, Mask, list[_Whole]] | None:
+        """(A, K) groups that are possible, those in worlds, and worlds; None if there is no world.
 
-        `world`: (A, K) people of each group in a world, if one is known. `seen`: (A, K) groups in
-        it and others.
+        `worlds`: people (A, K) of each group in worlds that are known.
         """
         possible, many = self.possible.copy(), len(self.people)
-        if world is None:
+        if not worlds:
             world, proven = self.solve(np.zeros(0, np.intp), deadline - time.perf_counter())
             if world is None:
-                return None if proven else (possible, seen)
-        seen, rng = seen | (world > 0), np.random.default_rng(20260106)
+                return None if proven else (possible, np.zeros_like(possible), [])
+            worlds = [world]
+        world, worlds = worlds[0], list(worlds)
+        seen: Mask = np.any(np.stack(worlds) > 0, axis=0)
+        rng = np.random.default_rng(20260106)
         size, failures = _NEAR, 0
-        walks = None
         if many > _NEAR:
-            most = self.people[:, None] * self.possible
-            told = np.flatnonzero(self.told)
-            walks = WorldWalks(self.sets[told], self.low[told], self.high[told], most, deadline)
-            until = deadline - (deadline - time.perf_counter()) * (1 - _WALKED)
-            seen |= walks.show(world, self.allows, until)
+            nearby, shown = self._look_nearby(world, deadline)
+            worlds += nearby
+            seen |= shown
         while (left := deadline - time.perf_counter()) > 0:
             todo = np.flatnonzero((seen.sum(axis=1) == 1) & (possible.sum(axis=1) > 1))
             if not len(todo):
                 break
             near = np.arange(many)
-            if walks is not None and size < many:
+            if many > _NEAR and size < many:
                 one = int(rng.choice(todo))
-                # Moves know nothing of clauses.
-                near = self._find_alike(one, rng) if len(self.clauses) else walks.grow(one, size)
+                near = self._find_alike(one, rng)
                 near = np.sort(near[:size])
                 left = min(left, _SECONDS)
             now = np.flatnonzero(np.isin(near, todo))
@@ -201,8 +275,10 @@ class WorldProgram(NamedTuple):
                 now, left, world[near], whole=size >= many
             )
             if found is not None and ((found > 0) & ~seen[near]).any():
+                world = world.copy()
                 world[near] = found
-                seen[near] |= found > 0
+                worlds.append(world)
+                seen |= world > 0
                 failures = 0
             elif size >= many:
                 if proven and found is not None:
@@ -214,7 +290,23 @@ class WorldProgram(NamedTuple):
                 failures += 1
             else:
                 size, failures = size * _GROWTH, 0
-        return possible, seen
+        return possible, seen, worlds
+
+    def _look_nearby(self, world: _Whole, deadline: float) -> tuple[list[_Whole], Mask]:
+        """Worlds that swaps and walks lead to, and (A, K) groups in these and others that exist."""
+        most, told = self.people[:, None] * self.possible, np.flatnonzero(self.told)
+        ends, now = (self.low[told], self.high[told]), time.perf_counter()
+        swapped, walked = (now + (deadline - now) * share for share in (_SWAPPED, _WALKED))
+        swaps = WorldSwaps(self.sets[told], *ends, most, self.allows, len(self.clauses) > 0)
+        seen = swaps.show(world, swapped)
+        limit = _limit_examples(int(self.people.sum()))
+        worlds = list(filter(self.allows, swaps.list_worlds(limit)))
+        if ((seen.sum(axis=1) == 1) & (self.possible.sum(axis=1) > 1)).any():
+            walks = WorldWalks(self.sets[told], *ends, most, walked)
+            found = walks.show(world, seen, self.allows, walked)
+            worlds += found[1:]
+            seen |= np.any(np.stack(found) > 0, axis=0)
+        return worlds, seen
 
     def _find_alike(self, atom: int, rng: np.random.Generator) -> NDArray[np.intp]:
         """(A,) all atoms, those first that have most sets in common with one."""

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from report_worlds import MODES, list_vectors, publish_world
+from report_worlds import MODES, check_examples, list_vectors, publish_world
 
 from fpbench import InputError
 from fpbench.auditing.assessments.report_series import ReportSeries
@@ -34,6 +34,7 @@ def check_reports(seeds, mode):
         assert (found.possible | ~possible).all(), (seed, mode)
         assert (possible | ~found.seen).all(), (seed, mode)
         assert not found.undecided.any(), (seed, mode)
+        check_examples(facts, found, known)
         tried += 1
     return tried
 

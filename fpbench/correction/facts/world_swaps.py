@@ -1,0 +1,260 @@
+"""Worlds near a known world, in tables of many people: swaps of groups that no exact count sees.
+
+Some people of one group and as many of another exchange their groups. What a person adds to counts
+is written as a sum of random numbers, one of each set that holds the person; where the sums of
+several people cancel, all counts stay as they are. Such people are found by the generalised
+birthday method (Wagner, 2002): lists of few people whose sums cancel in some sets are merged into
+lists of twice as many people, whose sums cancel in more sets.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from fpbench.claims.set_counts import Floats, Mask
+
+Counts: TypeAlias = NDArray[np.int64]
+Swaps: TypeAlias = NDArray[np.int32]
+"""(S, L) atoms, counted from 1: a person of each joins the second group, if negative the first."""
+
+_LIST = 1 << 17
+"""Swaps of a list, about."""
+_BLOCKS = 32
+"""Blocks of sets: lists cancel in all sets of the first blocks."""
+_MERGES = 6
+"""Most merges; the last one gives swaps of 64 people."""
+_RARE_FIRST = 0.0, 0.5, 1.0, 2.0
+"""Weights of the logarithm of a set's size in the order of sets."""
+_SLACK = 1, 1, 3, np.inf
+"""Counts that can change by less than this, up or down, must not change at all."""
+_STARTS = 32
+"""Worlds from which swaps are sought."""
+_TRIES = 64
+"""Sums of swaps that are tried in one world, where not all that is known is exact."""
+_IDLE = 16
+"""Searches that show nothing new, after which there are no more."""
+
+
+class _Found(NamedTuple):
+    """Swaps that show somebody, each of which leads from a world to another."""
+
+    start: int
+    """Number of the world."""
+    pair: tuple[int, int]
+    """The first and the second group."""
+    swaps: Swaps
+
+
+class WorldSwaps:
+    """Swaps between worlds of atoms, people with the same sets."""
+
+    def __init__(
+        self, sets: csr_array, low: Floats, high: Floats, most: Counts,
+        allows: Callable[[Counts], bool], clauses: bool,
+    ) -> None:  # fmt: skip
+        """Of (A, K) people of each group in each atom.
+
+        `sets`: (M, A) which atoms are in which set. `low`, `high`: (M, K). `most`: (A, K) people of
+        an atom; 0 for a group that none of them can have. `allows`: whether counts (A, K) are a
+        world. `clauses`: whether more is known than counts.
+        """
+        self.rng = np.random.default_rng(20260104)
+        self.sets, self.low, self.high = csr_array(sets.astype(np.int64)), low, high
+        self.most, self.allows, self.clauses = most, allows, clauses
+        self.exact = bool((low == high).all()) and not clauses
+        self.starts: list[Counts] = []
+        self.found: list[_Found] = []
+
+    def show(self, world: Counts, deadline: float) -> Mask:
+        """(A, K) groups that atoms have people of in worlds near one (A, K) that is known."""
+        self.starts, self.found, shown, idle = [world], [], world > 0, 0
+        while idle < _IDLE and time.perf_counter() < deadline:
+            todo = (shown.sum(axis=1) == 1) & ((self.most > 0).sum(axis=1) > 1)
+            if not todo.any():
+                break
+            idle += 1
+            number = int(self.rng.integers(len(self.starts))) if idle > 1 else 0
+            start, one = self.starts[number], self.rng.choice(np.flatnonzero(todo))
+            own = int(shown[one].argmax())
+            pair = own, int(self.rng.choice(np.flatnonzero((self.most[one] > 0) & ~shown[one])))
+            for swaps in self._find(start, pair, todo, deadline):
+                kept = self._keep(start, pair, swaps, shown)
+                if not len(kept):
+                    continue
+                idle = 0
+                self.found.append(_Found(number, pair, kept))
+                shown[abs(kept) - 1, np.where(kept > 0, pair[1], pair[0])] = True
+                if len(self.starts) < _STARTS:
+                    everywhere = np.ones(len(start), np.bool_)
+                    self.starts.append(self._add(start, pair, kept, everywhere)[0])
+        return shown
+
+    def list_worlds(self, most: int) -> Iterator[Counts]:
+        """At most so many worlds that show what was shown; in each, many swaps are made."""
+        for number, start in enumerate(self.starts):
+            lists: dict[tuple[tuple[int, int], int], list[Swaps]] = {}
+            for own in self.found:
+                if own.start == number:
+                    lists.setdefault((own.pair, own.swaps.shape[1]), []).append(own.swaps)
+            left = {key: np.concatenate(parts) for key, parts in lists.items()}
+            while most > 0 and any(map(len, left.values())):
+                new, free = start, np.ones(len(start), np.bool_)
+                for key, swaps in left.items():
+                    new, taken = self._add(new, key[0], swaps, free)
+                    left[key] = np.delete(swaps, taken, axis=0)
+                most -= 1
+                yield new
+
+    def _find(
+        self, world: Counts, pair: tuple[int, int], todo: Mask, deadline: float
+    ) -> Iterator[Swaps]:
+        """Swaps between two groups that keep the counts that must not change."""
+        rng, many = self.rng, np.diff(self.sets.indptr)
+        slack = np.minimum(*self._find_slack(world, pair))
+        kept = np.flatnonzero((slack < rng.choice(_SLACK)) & (many > 0))
+        order = np.argsort(
+            rng.choice(_RARE_FIRST) * np.log(many[kept]) + rng.exponential(size=len(kept))
+        )
+        block = np.empty(len(kept), np.intp)
+        block[order] = np.arange(len(kept)) * _BLOCKS // max(len(kept), 1)
+        draws = rng.integers(-(2**63), 2**63 - 1, size=len(kept))
+        sums = self.sets[kept].T @ np.where(block[:, None] <= np.arange(_BLOCKS), draws[:, None], 0)
+        first, second = pair
+        leave = np.flatnonzero((world[:, first] > 0) & (self.most[:, second] > 0))
+        enter = np.flatnonzero((world[:, second] > 0) & (self.most[:, first] > 0))
+        tokens = np.concatenate([leave + 1, -enter - 1]).astype(np.int32)[:, None]
+        wanted = todo[abs(tokens[:, 0]) - 1]
+        yield tokens[wanted & (sums[abs(tokens[:, 0]) - 1, -1] == 0)]
+        sums += rng.integers(2**62)  # as many leave a group as join it
+        signed = np.concatenate([-sums[::-1], np.zeros_like(sums[:1]), sums]).T.copy()
+        yield from _merge(tokens, wanted, signed, rng, deadline)
+
+    def _keep(self, world: Counts, pair: tuple[int, int], swaps: Swaps, shown: Mask) -> Swaps:
+        """Swaps that lead to worlds, one for each person of whom they show a new group."""
+        alone = shown.sum(axis=1) == 1
+        fresh = np.stack([~shown[:, own] & alone for own in pair])
+        swaps = swaps[self.rng.permutation(len(swaps))]
+        if not self.exact:
+            swaps = swaps[fresh[(swaps > 0).astype(np.intp), abs(swaps) - 1].any(axis=1)]
+            who = np.repeat(np.arange(len(swaps)), swaps.shape[1])
+            moved = csr_array(
+                (np.sign(swaps.ravel()).astype(np.int64), (who, abs(swaps.ravel()) - 1)),
+                (len(swaps), len(world)),
+            )
+            change = csr_array(moved @ self.sets.T)
+            up, down = self._find_slack(world, pair)
+            bad = (change.data > up[change.indices]) | (-change.data > down[change.indices])
+            rows = np.repeat(np.arange(len(swaps)), np.diff(change.indptr))
+            swaps = np.delete(swaps, rows[bad], axis=0)
+        which, place = np.nonzero(fresh[(swaps > 0).astype(np.intp), abs(swaps) - 1])
+        first = np.unique(swaps[which, place], return_index=True)[1]
+        swaps = swaps[np.unique(which[first])]
+        if self.clauses:
+            swaps = swaps[[self.allows(_make(world, pair, one)) for one in swaps]]
+        return swaps
+
+    def _find_slack(self, world: Counts, pair: tuple[int, int]) -> tuple[Floats, Floats]:
+        """(M,) how many people may join the second group from the first, and the other way."""
+        (first, second), ends = (
+            (self.sets @ world[:, pair]).T,
+            (self.low[:, pair], self.high[:, pair]),
+        )
+        (low, low_2), (high, high_2) = (end.T for end in ends)
+        return np.minimum(first - low, high_2 - second), np.minimum(high - first, second - low_2)
+
+    def _add(
+        self, world: Counts, pair: tuple[int, int], swaps: Swaps, free: Mask
+    ) -> tuple[Counts, NDArray[np.intp]]:
+        """A world after swaps of atoms that are free, and their numbers; `free` is changed."""
+        parts, taken, tries = [_choose_disjoint(swaps, free)], [np.zeros(0, np.intp)], 0
+        while parts and tries < _TRIES:
+            part, tries = parts.pop(), tries + 1
+            new = _make(world, pair, swaps[part])
+            if self.exact or self.allows(new):
+                world = new
+                taken.append(part)
+                free[abs(swaps[part]) - 1] = False
+            elif len(part) > 1:
+                parts += np.array_split(part, 2)
+        return world, np.concatenate(taken)
+
+
+def _make(world: Counts, pair: tuple[int, int], swaps: Swaps) -> Counts:
+    """The world after swaps."""
+    new, atom, sign = (
+        world.copy(),
+        np.abs(swaps.ravel()).astype(np.intp) - 1,
+        np.sign(swaps.ravel()),
+    )
+    np.subtract.at(new[:, pair[0]], atom, sign)
+    np.add.at(new[:, pair[1]], atom, sign)
+    return new
+
+
+def _choose_disjoint(swaps: Swaps, free: Mask) -> NDArray[np.intp]:
+    """Numbers of swaps of free atoms that have none in common."""
+    free = free.copy()
+    chosen, left = [np.zeros(0, np.intp)], np.flatnonzero(free[abs(swaps) - 1].all(axis=1))
+    while len(left):
+        atoms = abs(swaps[left]) - 1
+        claim = np.full(len(free), len(swaps))
+        np.minimum.at(claim, atoms.ravel(), np.repeat(left, atoms.shape[1]))
+        own = (claim[atoms] == left[:, None]).all(axis=1)
+        chosen.append(left[own])
+        free[atoms[own]] = False
+        left = left[~own & free[atoms].all(axis=1)]
+    return np.concatenate(chosen)
+
+
+def _merge(
+    tokens: Swaps, wanted: Mask, sums: Counts, rng: np.random.Generator, deadline: float
+) -> Iterator[Swaps]:
+    """Swaps with somebody wanted whose sums cancel.
+
+    `tokens`: (P, 1). `sums`: (blocks, 2 A + 1) sums of sets up to each block, by token + A.
+    """
+
+    def add_up(swaps: Swaps, block: int) -> Counts:
+        total: Counts = sums[block][swaps + sums.shape[1] // 2].sum(axis=1)
+        return total
+
+    def join(left: Swaps, right: Swaps, block: int) -> Swaps:
+        keys = -add_up(right, block)
+        order = np.argsort(keys)
+        keys, own = keys[order], add_up(left, block)
+        start = np.searchsorted(keys, own)
+        many = np.searchsorted(keys, own, "right") - start
+        # Each of the left is in as many: else few would be in most.
+        each = np.minimum(many, -(-_LIST // max(int(np.count_nonzero(many)), 1)))
+        who = np.repeat(np.arange(len(left)), each)
+        nth = np.arange(len(who)) - np.repeat(np.cumsum(each) - each, each)
+        shift = (rng.random(len(left)) * many).astype(np.intp)
+        place = start[who] + (shift[who] + nth) % many[who]
+        joined = np.hstack([left[who], right[order[place]]])
+        atoms = np.sort(abs(joined), axis=1)
+        return joined[(atoms[:, 1:] > atoms[:, :-1]).all(axis=1)]
+
+    def count(block: int) -> int:
+        keys = np.sort(add_up(rest, block))
+        found = np.searchsorted(keys, -keys, "right") - np.searchsorted(keys, -keys)
+        return int(found.sum())
+
+    swaps, rest, last, block = tokens[wanted], tokens, len(sums) - 1, 0
+    for _ in range(_MERGES):
+        found = join(swaps, rest, last)
+        yield found
+        # The first of a swap is somebody wanted.
+        swaps = swaps[~np.isin(swaps[:, 0], found[:, 0])]
+        if not len(swaps) or time.perf_counter() > deadline:
+            break
+        high = last - 1
+        while block < high:
+            middle = (block + high + 1) // 2
+            block, high = (middle, high) if count(middle) >= _LIST else (block, middle - 1)
+        swaps, rest = join(swaps, rest, block), join(rest, rest, block)
