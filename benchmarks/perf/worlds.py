@@ -51,7 +51,7 @@ def main() -> None:
         for column in X.select_dtypes("number"):
             X[column] = pd.qcut(X[column], 5, duplicates="drop")
         X = X.astype(str)
-        X = X[[column for column in X if X[column].nunique() <= 20]]
+        X = X[[column for column in X if X[column].nunique() <= 20]].astype("category")
         numbers, codes = encode(X, "ordinal"), np.asarray(people.sensitive)[some].astype(int)
         model = HistGradientBoostingClassifier(max_iter=50, random_state=0)
         predictions = model.fit(numbers, people.labels[some]).predict(numbers)
