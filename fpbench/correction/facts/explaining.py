@@ -56,7 +56,7 @@ def explain_proof(facts: Facts, person: int, *, seconds: float = 30.0) -> tuple[
     deadline = find_deadline(seconds)
     published = np.flatnonzero(~facts.noisy & ~facts.derived)
     hard = facts.take(published)
-    log = ProofLog(np.full((facts.people, facts.groups), -1, np.int32), [])
+    log = ProofLog.of(hard)
     with LinearSolver() as solver:
         allowed = prove_and_log(hard, None, deadline, log=log, person=person, solver=solver)
         if allowed[person].sum() > 1:
@@ -107,7 +107,7 @@ def _follow(facts: Facts, log: ProofLog, person: int) -> NDArray[np.intp]:
     while len(causes := causes[(causes >= 0) & ~done[causes]]):
         done[causes] = True
         sets = [causes[causes < len(facts)]]
-        sets += [log.certificates[c - len(facts)] for c in causes[causes >= len(facts)]]
+        sets += [log.certificates[c - len(facts)].sets for c in causes[causes >= len(facts)]]
         new = np.unique(np.concatenate(sets))
         new = new[~seen[new]]
         seen[new] = True
@@ -156,7 +156,7 @@ def _find_sets(
         )
         rows = np.zeros(0, np.intp)
         if solution is not None:
-            rows = program.find_proof(cost, solution.duals, below)
+            rows = np.flatnonzero(program.find_proof(cost, solution.duals, below))
         if not len(rows):
             return rows
         used[find_origins(facts, program.facts, rows)] = True

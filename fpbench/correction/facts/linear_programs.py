@@ -20,6 +20,7 @@ import time
 from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import Facts, Floats, Mask
 from fpbench.correction.facts.interior_point import LinearSolver, Solution
-from fpbench.correction.facts.propagation import check_possible, propagate, rule_out
+from fpbench.correction.facts.propagation import check_possible, propagate_and_log
 
 _NEAR = 1e-3
 """Distance to a bound within which a number is a candidate."""
@@ -88,19 +89,55 @@ def find_deadline(seconds: float) -> float:
     return time.perf_counter() + float(seconds)
 
 
+class Certificate(NamedTuple):
+    """Why a linear program rules groups out, in whole numbers.
+
+    If one of these people had a group that is ruled out, the multipliers times the counts of
+    `group` in the sets would sum to more than the ends of their ranges allow.
+    """
+
+    group: int
+    sets: NDArray[np.intp]
+    """Sets that are needed, some only for their ranges narrow those of the same people."""
+    multipliers: NDArray[np.int64]
+    """One a set, times 2^30: above 0 of upper ends, below 0 of lower ones."""
+    people: NDArray[np.intp]
+    ruled_out: NDArray[np.intp]
+    """The groups that are ruled out, one a person; a person may occur again."""
+
+
 @dataclass(frozen=True)
 class ProofLog:
     """Why groups were ruled out."""
 
     reasons: NDArray[np.int32]
     """(n, K) the set that ruled each group out, or M more than the certificate; -1 for none."""
-    certificates: list[NDArray[np.intp]]
-    """Sets that a linear program needed."""
+    certificates: list[Certificate]
+    """In the order of the proofs; those without people are of one set whose range others narrowed,
+    when they became the same."""
+
+    @classmethod
+    def of(cls, facts: Facts) -> ProofLog:
+        """An empty log of proofs by facts."""
+        return cls(np.full((facts.people, facts.groups), -1, np.int32), [])
 
     def note(self, people: NDArray[np.intp], out: Mask, reasons: int | NDArray[np.intp]) -> None:
         """Note why groups were ruled out, (people, K) `out`: one reason, or (people, K)."""
         rows, groups = np.nonzero(out)
         self.reasons[people[rows], groups] = np.broadcast_to(reasons, out.shape)[out]
+
+    def certify(
+        self, facts: Facts, proof: GroupProof, group: int, people: NDArray[np.intp], out: Mask
+    ) -> None:
+        """Note a proof by a linear program, which rules out (people, K) `out`."""
+        self.note(people, out, len(facts) + len(self.certificates))
+        used = np.flatnonzero(proof.multipliers)
+        sets = find_origins(facts, proof.facts, used)
+        multipliers = np.zeros(len(sets), np.int64)
+        own = np.searchsorted(facts.origin[sets], proof.facts.origin[used])
+        multipliers[own] = proof.multipliers[used]
+        rows, groups = np.nonzero(out)
+        self.certificates.append(Certificate(group, sets, multipliers, people[rows], groups))
 
     def trace(self, facts: Facts, left: Facts, numbers: NDArray[np.intp]) -> NDArray[np.intp]:
         """Reasons (M',) for what each set of `left`, some of them these, rules out.
@@ -108,10 +145,12 @@ class ProofLog:
         A set whose range others narrowed, when they became the same, is a certificate with them.
         """
         reasons = np.searchsorted(facts.origin, left.origin)
+        none = np.zeros(0, np.intp)
         for number in numbers:
             if int(left.origin[number]) in left.repeats:
                 reasons[number] = len(facts) + len(self.certificates)
-                self.certificates.append(find_origins(facts, left, np.array([number])))
+                sets = find_origins(facts, left, np.array([number]))
+                self.certificates.append(Certificate(0, sets, 0 * sets, none, none))
         return reasons
 
 
@@ -128,10 +167,8 @@ def prove_and_log(
 
     A solver that is running already saves the start of a process.
     """
-    if log is None:
-        allowed = propagate(facts, possible)
-    else:
-        allowed, log.reasons[:] = rule_out(facts, possible)
+    log = ProofLog.of(facts) if log is None else log
+    allowed, log.reasons[:] = propagate_and_log(facts, possible)
     left, rest = facts.take(~facts.noisy).remove_people(allowed)
     groups = [1] if facts.groups == 2 else list(range(facts.groups))
     limit = math.inf if largest is None else largest
@@ -148,21 +185,15 @@ def prove_and_log(
                     now = time.perf_counter()
                     until = now + (deadline - now) / (len(groups) - done)
                     before = own.copy()
-                    used = find_origins(
-                        facts, *GroupProgram.prove_group(programs, own, group, running, until)
-                    )
-                    if log is not None and len(used):
-                        log.note(rest, before & ~own, len(facts) + len(log.certificates))
-                        log.certificates.append(used)
+                    proof = GroupProgram.prove_group(programs, own, group, running, until)
+                    if proof is not None:
+                        log.certify(facts, proof, group, rest, before & ~own)
             decided = (own != allowed[rest]).any(axis=1).sum()
             if decided:
-                if log is None:
-                    own = propagate(left, own)
-                else:
-                    before = own
-                    own, reasons = rule_out(left, before)
-                    out = before & ~own
-                    log.note(rest, out, log.trace(facts, left, np.unique(reasons[out]))[reasons])
+                before = own
+                own, reasons = propagate_and_log(left, before)
+                out = before & ~own
+                log.note(rest, out, log.trace(facts, left, np.unique(reasons[out]))[reasons])
                 allowed[rest] = own
                 left, still = left.remove_people(own)
                 rest = rest[still]
@@ -192,6 +223,15 @@ def number_rows(pairs: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.
     return order[new], place
 
 
+class GroupProof(NamedTuple):
+    """A proof by a program about one group."""
+
+    facts: Facts
+    """The remaining facts that it is about."""
+    multipliers: NDArray[np.int64]
+    """(M,) of their sets, times 2^30."""
+
+
 @dataclass(frozen=True)
 class GroupProgram:
     """A program about one group: `x` of the `most` people with the same sets belong to it."""
@@ -210,21 +250,17 @@ class GroupProgram:
     @classmethod
     def prove_group(
         cls, facts: Facts, allowed: Mask, group: int, solver: LinearSolver, deadline: float
-    ) -> tuple[Facts, NDArray[np.intp]]:
-        """Rule out, in (n, K) `allowed`, what programs about one group prove.
-
-        Returns the remaining facts, and the numbers of its sets that the proof needs; none without
-        a proof.
-        """
+    ) -> GroupProof | None:
+        """Rule out, in (n, K) `allowed`, what programs about one group prove; None without one."""
         if time.perf_counter() > deadline:
-            return facts, np.zeros(0, np.intp)
+            return None
         program, people = cls.of(facts, allowed, group)
         if not len(program.most):
-            return facts, np.zeros(0, np.intp)
-        none, all_, used = program.prove(solver, deadline)
+            return None
+        none, all_, multipliers = program.prove(solver, deadline)
         for who, others in ((none, False), (all_, True)):
             allowed[people[who]] &= (np.arange(facts.groups) == group) == others
-        return program.facts, used
+        return GroupProof(program.facts, multipliers) if multipliers.any() else None
 
     @classmethod
     def of(cls, facts: Facts, allowed: Mask, group: int) -> tuple[GroupProgram, NDArray[np.intp]]:
@@ -241,13 +277,13 @@ class GroupProgram:
         return cls(left.take(used), matrix[used], low, high, most, pattern), rest[free]
 
     @check_arguments
-    def prove(self, solver: LinearSolver, deadline: float) -> tuple[Mask, Mask, NDArray[np.intp]]:
+    def prove(self, solver: LinearSolver, deadline: float) -> tuple[Mask, Mask, NDArray[np.int64]]:
         """Masks of people in patterns with nobody in the group, and in patterns with everybody.
 
-        The third value is the rows that the proof needs.
+        The third value is the multipliers of the proof (`find_proof`).
         """
         no = np.zeros(len(self.pattern), np.bool_)
-        nobody = no, no, np.zeros(0, np.intp)
+        nobody = no, no, np.zeros(len(self.low), np.int64)
         inner = self._maximise(solver, np.zeros(len(self.most)), deadline)
         if inner is None:
             self.check_contradiction(solver, deadline)
@@ -262,7 +298,7 @@ class GroupProgram:
             if solution is None:
                 break
             used = self.find_proof(cost, solution.duals, 1 - int(self.most[all_].sum()))
-            if len(used):
+            if used.any():
                 return none[self.pattern], all_[self.pattern], used
             none &= solution.x < _NEAR
             all_ &= solution.x > self.most - _NEAR
@@ -283,19 +319,21 @@ class GroupProgram:
         if solution is None:
             return
         used = self.find_proof(np.zeros(len(self.most)), solution.duals, 0)
-        if len(used):
-            raise self.facts.contradiction(used)
+        if used.any():
+            raise self.facts.contradiction(np.flatnonzero(used))
 
-    def find_proof(self, cost: Floats, duals: Floats, below: int) -> NDArray[np.intp]:
-        """Rows whose multipliers prove that cost @ x is less than a number; none if they do not.
+    def find_proof(self, cost: Floats, duals: Floats, below: int) -> NDArray[np.int64]:
+        """Multipliers of the rows, times 2^30, that prove that cost @ x is less than a number.
+
+        All are 0 if they do not.
 
         Rows with small multipliers are left out if the proof works without them.
         """
         for least in (0.9, 0.5, 0.2, 0.1, 0.01, 1e-4, 0.0):
             own = np.where(np.abs(duals) > least, duals, 0.0)
             if self.bound(cost, own) < below:
-                return np.flatnonzero(own)
-        return np.zeros(0, np.intp)
+                return np.asarray(np.rint(own * (1 << _BITS)), np.int64)
+        return np.zeros(len(duals), np.int64)
 
     def bound(self, cost: Floats, duals: Floats) -> Fraction:
         """An upper bound of cost @ x from multipliers of the rows; valid for any multipliers."""

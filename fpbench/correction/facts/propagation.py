@@ -47,8 +47,13 @@ def propagate(facts: Facts, possible: Mask | None = None) -> Mask:
         If no assignment of groups satisfies the facts, as far as this method can tell.
     """
     check_possible(facts, possible)
+    return propagate_and_log(facts, possible)[0]
+
+
+def propagate_and_log(facts: Facts, possible: Mask | None) -> tuple[Mask, Reasons]:
+    """As `propagate`, and why each group was ruled out."""
     try:
-        return rule_out(facts, possible)[0]
+        return rule_out(facts, possible)
     except _Contradicted as shown:
         causes = trace(facts, shown.reasons, shown.sets)
         few = drop_idle(facts, causes, lambda part: _contradicts(part, possible))
