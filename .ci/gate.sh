@@ -8,7 +8,7 @@ set -uo pipefail
 
 if [ -n "${INPUT_REPORT:-}" ] && [ -z "${INPUT_MATRIX:-}" ]; then
   words=(assess)
-  for option in people known group prediction label max-leak max-proven protect-hidden json; do
+  for option in people known group prediction label max-leak max-proven max-undecided protect-hidden json; do
     variable=INPUT_${option^^}
     variable=${variable//-/_}
     [ -z "${!variable:-}" ] || words+=("--$option=${!variable}")

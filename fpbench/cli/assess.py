@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,51 +23,46 @@ class Beliefs(StrEnum):
     SHARES = "shares"
 
 
+def _name_column(what: str) -> Any:
+    """An option that names a column of the people."""
+    return typer.Option(help=what, autocompletion=complete_column, metavar="COLUMN")
+
+
 _EXCEEDS = 3
 """Exit code of a report that exceeds the limits."""
 
 
 def assess(
     report: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             help="The report in long form: CSV, JSON or parquet. Several are assessed together, in "
             "the order of publishing.",
             metavar="REPORT",
         ),
-    ],
+    ] = None,
     people: Annotated[
-        Path,
+        Path | None,
         typer.Option(help="The people of the reports: CSV or parquet, one row a person."),
-    ],
+    ] = None,
     known: Annotated[
         Path | None,
         typer.Option(help="Other people whose group is known, to learn beliefs from."),
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option(
-            help="Column of the group; `group` if there is one.",
-            autocompletion=complete_column,
-            metavar="COLUMN",
-        ),
+        _name_column("Column of the group; `group` if there is one."),
     ] = None,
     prediction: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Column of the model's prediction; `prediction` if not given. Repeated, one for "
-            "each report, blank where a person is not in it.",
-            autocompletion=complete_column,
-            metavar="COLUMN",
+        _name_column(
+            "Column of the model's prediction; `prediction` if not given. Repeated, one for "
+            "each report, blank where a person is not in it."
         ),
     ] = None,
     label: Annotated[
         str | None,
-        typer.Option(
-            help="Column of the label; `label` if there is one.",
-            autocompletion=complete_column,
-            metavar="COLUMN",
-        ),
+        _name_column("Column of the label; `label` if there is one."),
     ] = None,
     positive: Annotated[
         str | None,
@@ -78,11 +73,7 @@ def assess(
     ] = None,
     household: Annotated[
         str | None,
-        typer.Option(
-            help="Column of the household: its people are cross-fitted together.",
-            autocompletion=complete_column,
-            metavar="COLUMN",
-        ),
+        _name_column("Column of the household: its people are cross-fitted together."),
     ] = None,
     beliefs: Annotated[
         Beliefs,
@@ -101,6 +92,12 @@ def assess(
     max_proven: Annotated[
         int, typer.Option(min=0, help="Greatest number of people proven or sure.")
     ] = 0,
+    max_undecided: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Greatest number of people of whom it is open whether they can be proven."
+        ),
+    ] = 0,
     sure: Annotated[
         str, typer.Option(help="Belief above which a group is as good as proven: 99.9% or 0.999.")
     ] = "99.9%",
@@ -117,6 +114,22 @@ def assess(
     ] = None,
     json: Annotated[
         Path | None, typer.Option(help="Record of the assessment to write; - for standard output.")
+    ] = None,
+    witnesses: Annotated[
+        bool,
+        typer.Option(
+            "--witnesses",
+            help="With --json: the record holds worlds and proofs for --check, and so everybody's "
+            "possible groups, the true ones among them.",
+        ),
+    ] = False,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            help="Assess nothing, but recount the worlds and proofs in a record; REPORT and "
+            "--people are the files that it names, if left out.",
+            metavar="RECORD",
+        ),
     ] = None,
     protected: Annotated[
         Path | None,
@@ -139,9 +152,18 @@ def assess(
 ) -> None:
     """Say whether a table of rates by group may be published: people proven, and leak.
 
-    Exit code 0: it is within the limits; 3: it exceeds them, or time ran out; 2: bad input.
+    Exit code 0: it is within the limits; 3: it exceeds them, or is not decided; 2: bad input. With
+    --check: 0 if the record is right, 1 if not.
     """
     import time
+
+    if check is not None:
+        _check(check, report or [], people, json or protected)
+        return
+    if not report or people is None:
+        raise InputError("name a REPORT, and its people by --people FILE")
+    if witnesses and json is None:
+        raise InputError("--witnesses are written into a record: name one by --json FILE")
 
     started = time.perf_counter()
     from fpbench.auditing.assessments.assessing import assess_series
@@ -149,7 +171,7 @@ def assess(
     from fpbench.auditing.assessments.input_files import ColumnNames, read_files
     from fpbench.cli.screen.assessments import AttackProgress, show_assessment
 
-    allowed = Allowed.of(max_leak, max_proven, sure, protect_hidden)
+    allowed = Allowed.of(max_leak, max_proven, sure, max_undecided, protect_hidden)
     reads = [*report, people, *([] if known is None else [known])]
     check_outputs(reads, json=json, protected=protected)
     if protected is not None and no_search:
@@ -171,6 +193,7 @@ def assess(
     if json is not None:
         options = {
             "seconds": seconds, "search": not no_search, "decimals": decimals, "positive": positive,
+            "prediction": prediction or [], "label": label, "group": group,
             "beliefs": beliefs.value, "household": household, "placebo": placebo,
         }  # fmt: skip
         inputs = {
@@ -183,7 +206,7 @@ def assess(
                 "gate": "assessment of reports",
                 "inputs": inputs,
                 "options": options,
-                **result.to_json(),
+                **result.to_json(witnesses=witnesses),
             },
         )
     if json != STANDARD:
@@ -192,6 +215,18 @@ def assess(
             console.show_text(f"the changed report: {protected}")
     if not result.passes:
         raise typer.Exit(_EXCEEDS)
+
+
+def _check(record: Path, reports: list[Path], people: Path | None, output: Path | None) -> None:
+    """Recount a record; exit with 1 if it is not right."""
+    from fpbench.auditing.assessments.evidence import check_record
+
+    if output is not None:
+        raise InputError(f"{output}: --check writes no file: leave out --json and --protected")
+    recount = check_record(record, reports, people)
+    console.show_text(str(recount))
+    if not recount.passes:
+        raise typer.Exit(1)
 
 
 def _write(report: "FairnessReport", file: Path) -> None:

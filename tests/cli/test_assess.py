@@ -82,16 +82,21 @@ def test_the_record_says_all_that_matters(work, command):
     record = json.loads((work / "out.json").read_text())
     assert record["verdict"] in " ".join(done.stdout.split())
     assert record["passes"] is False
-    assert record["criteria"] == {
-        "max_leak": 0.01, "max_proven": 0, "sure": 0.999, "protect_hidden": None
+    limits = {
+        "max_leak": 0.01, "max_proven": 0, "max_undecided": 0, "sure": 0.999, "protect_hidden": None
     }  # fmt: skip
+    assert record["criteria"] == limits
     measures = record["measures"]
-    measured = {"leak": measures["leak"], "proven": measures["proven"] + measures["sure"]}
+    measured = {
+        "leak": measures["leak"],
+        "proven": measures["proven"] + measures["sure"],
+        "undecided": 0,
+    }
     assert {each["name"]: each["measured"] for each in record["checks"]} == measured
     assert {each["name"]: each["threshold"] for each in record["checks"]} == {
-        "leak": 0.01, "proven": 0
+        "leak": 0.01, "proven": 0, "undecided": 0
     }  # fmt: skip
-    assert {each["outcome"] for each in record["checks"]} == {"not met"}
+    assert [each["outcome"] for each in record["checks"]] == ["not met", "not met", "met"]
     assert set(record["versions"]) >= {"fpbench", "python", "numpy", "scipy", "highspy"}
     assert set(record["inputs"]) == {"report", "people", "known"}
     for name in ("much", "people", "known"):
@@ -100,6 +105,7 @@ def test_the_record_says_all_that_matters(work, command):
         assert entry == {"file": f"{name}.csv", "sha256": hashlib.sha256(content).hexdigest()}
     assert record["options"] == {
         "seconds": 120.0, "search": False, "decimals": None, "positive": None,
+        "prediction": ["hired"], "label": None, "group": "sex",
         "beliefs": "learnt", "household": None, "placebo": False,
     }  # fmt: skip
     numbers = {"without", "with", "leak", "leak_expected", "limit", "bits", "error_bound"}
@@ -110,6 +116,44 @@ def test_the_record_says_all_that_matters(work, command):
     assert record["change"] is None
     piped = fine(command("assess", "little.csv", *FAST, "--json", "-"))
     assert json.loads(piped.stdout)["passes"] is True
+
+
+@pytest.mark.slow
+def test_a_record_is_recounted_against_its_files(work, command):
+    fine(command("assess", "much.csv", *FAST, "--json", "out.json", "--witnesses"), 3)
+    told = fine(command("assess", "--check", "out.json")).stdout
+    assert told.startswith("The record is right, by a recount of its worlds and proofs:")
+    proven = json.loads((work / "out.json").read_text())["measures"]["proven"]
+    assert f"  {proven} people are proven" in told
+    assert f"  {240 - proven} are not provable" in told
+    # Beside the record, or named anew.
+    away = work / "away"
+    away.mkdir()
+    for file in ("much.csv", "people.csv", "out.json"):
+        (away / file).write_bytes((work / file).read_bytes())
+    (work / "much.csv").rename(work / "else.csv")
+    assert fine(command("assess", "--check", "away/out.json")).stdout == told
+    anew = ("else.csv", "--people", "people.csv")
+    assert fine(command("assess", "--check", "out.json", *anew)).stdout == told
+    # Another file, another number, another world.
+    other = fine(
+        command("assess", "--check", "out.json", "little.csv", "--people", "people.csv"), 1
+    )
+    assert other.stdout.startswith("The record is not right:\n  little.csv is not the file that")
+    record = json.loads((work / "out.json").read_text())
+    record["measures"]["proven"] -= 1
+    (work / "fewer.json").write_text(json.dumps(record))
+    other = fine(command("assess", "--check", "fewer.json", *anew), 1)
+    assert f"says that {proven - 1} people are proven" in other.stdout
+    bad(command("assess", "--check", "little.csv"), "little.csv: is no record of `fpbench assess")
+    bad(command("assess", "--check", "out.json", "--json", "x"), "--check writes no file")
+
+
+@pytest.mark.slow
+def test_a_record_of_several_reports_is_recounted(work, command):
+    files = ("much.csv", "little.csv", *FAST, "--json", "out.json", "--witnesses")
+    fine(command("assess", *files), 3)
+    assert "The record is right" in fine(command("assess", "--check", "out.json")).stdout
 
 
 @pytest.mark.slow
@@ -165,6 +209,7 @@ def test_a_share_is_written_in_either_way(work, command, text, share):
         (("--max-leak", "1%x"), ["(--max-leak): '1%x' is no share"]),
         (("--json", "no/out.json"), ["no/out.json: there is no directory no"]),
         (("--protected", "mild.csv"), ["leave out --no-search"]),
+        (("--witnesses",), ["--witnesses are written into a record: name one by --json FILE"]),
         (("--group", "sxe"), ["people.csv: no column 'sxe'; did you mean 'sex'?"]),
         (("--prediction", "hierd"), ["people.csv: no column 'hierd'; did you mean 'hired'?"]),
         (("--label", "b0"), ["people.csv: no column 'b0'"]),

@@ -84,6 +84,7 @@ def assess(
     positive: Any = None,
     max_leak: float | str | None = None,
     max_proven: int = 0,
+    max_undecided: int = 0,
     sure: float | str = SURE,
     protect_hidden: float | str | None = None,
     search: bool = False,
@@ -129,10 +130,10 @@ def assess(
     positive
         The value of predictions and labels, of `known` people too, that counts as 1; needed if
         they are not 0 and 1 or truth values.
-    max_leak, max_proven
-        Limits: of the leak, as a share below 1 or in percent ("1%"), and of the number of people
-        proven or sure. The limit of the leak is .01 by default, and none where beliefs are shares
-        for want of anything better.
+    max_leak, max_proven, max_undecided
+        Limits: of the leak, as a share below 1 or in percent ("1%"), of the number of people
+        proven or sure, and of those of whom it is open whether they can be proven. The limit of the
+        leak is .01 by default, and none where beliefs are shares for want of anything better.
     sure
         A person about whom the report raises a belief above this, as a share or in percent, is as
         good as proven.
@@ -164,7 +165,7 @@ def assess(
         If published cells contradict each other.
     """
     deadline = _find_deadline(seconds)
-    allowed = Allowed.of(max_leak, max_proven, sure, protect_hidden)
+    allowed = Allowed.of(max_leak, max_proven, sure, max_undecided, protect_hidden)
     check_people(X)
     shared = {"beliefs": None if isinstance(beliefs, str) else beliefs, "households": households}
     check_same_rows(X=X, predictions=predictions, labels=labels, groups=groups, **shared)
@@ -319,6 +320,7 @@ def assess_series(
         proven_unsure=unsure,
         sure=findings.find_sure(allowed.sure),
         undecided=findings.worlds.undecided,
+        worlds=findings.worlds,
         finished=findings.finished,
         unfinished=tuple(part for part, is_cut in cut.items() if is_cut),
         prior=prior,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.auditing.assessments.attack import Allowed
+from fpbench.auditing.assessments.evidence import pack_evidence
 from fpbench.auditing.assessments.heat_map import write_heat_map
 from fpbench.auditing.assessments.hidden_numbers import HiddenNumbers
 from fpbench.auditing.assessments.layout import LayoutPage, LayoutPart, lay_out_html, lay_out_text
@@ -20,6 +21,7 @@ from fpbench.auditing.assessments.riskiest_cells import RiskyCell
 from fpbench.base.argument_types import check_methods
 from fpbench.base.text import format_percent, format_points, format_points_above
 from fpbench.claims.set_counts import Facts, Floats, Mask
+from fpbench.correction.facts.worlds import Worlds
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -97,6 +99,8 @@ class Assessment:
     undecided
         (n,) who is not proven, and of whom no second world is known: groups of all people that
         satisfy everything published, in which the person's group differs.
+    worlds
+        Groups that people in reports may have, worlds that show who cannot be proven, and proofs.
     finished
         Whether the attack ended before its limit of time: the search for proofs, and beliefs.
     unfinished
@@ -140,6 +144,7 @@ class Assessment:
     proven_unsure: Mask = field(repr=False)
     sure: Mask = field(repr=False)
     undecided: Mask = field(repr=False)
+    worlds: Worlds = field(repr=False)
     finished: bool
     prior: Floats = field(repr=False)
     posterior: Floats = field(repr=False)
@@ -163,7 +168,12 @@ class Assessment:
     @property
     def passes(self) -> bool:
         """Whether the attack ended, stayed within the limits, and would with any folds."""
-        return self.finished and not self.folds_matter and self._holds and not self._open_numbers
+        return self._decided and self._holds
+
+    @property
+    def _decided(self) -> bool:
+        few = self.undecided.sum() <= self.allowed.undecided
+        return bool(few and self.finished and not self.folds_matter and not self._open_numbers)
 
     @property
     def _holds(self) -> bool:
@@ -201,7 +211,7 @@ class Assessment:
         return replace(
             self, proven=spread(self.proven, nothing), prior=spread(self.prior, rest),
             proven_unsure=spread(self.proven_unsure, nothing), sure=spread(self.sure, nothing),
-            posterior=spread(self.posterior, rest),
+            posterior=spread(self.posterior, rest), undecided=spread(self.undecided, nothing),
             facts=self.facts.over(np.flatnonzero(inside), n),
         )  # fmt: skip
 
@@ -225,11 +235,10 @@ class Assessment:
             )
         start = "May be published within these limits" if self.passes else "Do not publish"
         open_ = int(self.undecided.sum())
-        if self._holds and not self.finished:
-            why = "the attack ran out of time"
-            if open_ and not self.facts.ranges_alone:
-                why = f"the group of {open_:,} more may be provable"
-            start = f"Not decided, because {why}; so far"
+        if self._holds and open_ > self.allowed.undecided:
+            start = f"Not decided, because the group of {open_:,} more may be provable; so far"
+        elif self._holds and not self.finished:
+            start = "Not decided, because the attack ran out of time; so far"
         elif self._holds and self.folds_matter:
             start = "Not decided, because the leak is so near its limit that the folds decide"
         elif self._holds and self._open_numbers:
@@ -273,15 +282,24 @@ class Assessment:
             columns |= {f"{when} {name}": beliefs[:, k] for k, name in enumerate(self.groups)}
         return pd.DataFrame(columns)
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything but data about single people, as numbers, texts, lists and dictionaries."""
+    def to_json(self, *, witnesses: bool = False) -> dict[str, Any]:
+        """Everything but data about single people, as numbers, texts, lists and dictionaries.
+
+        Parameters
+        ----------
+        witnesses
+            Whether to hold worlds and proofs, too, for others to recount (`fpbench assess
+            --check`). They tell everybody's possible groups, the true ones among them.
+        """
         search = self.change
+        evidence = {"evidence": pack_evidence(self.worlds, self.facts)} if witnesses else {}
         return {
             "verdict": self.verdict,
             "passes": self.passes,
             "criteria": {
                 "max_leak": self.allowed.leak,
                 "max_proven": self.allowed.proven,
+                "max_undecided": self.allowed.undecided,
                 "sure": self.allowed.sure,
                 "protect_hidden": self.allowed.protect_hidden,
             },
@@ -301,6 +319,7 @@ class Assessment:
                 "private_limit": self.private_limit,
                 "private_limit_by": self.privacy,
                 "proven": int(self.proven.sum()),
+                "proven_by_solver": self.worlds.by_solver,
                 "proven_unsure": int(self.proven_unsure.sum()),
                 "sure": int(self.sure.sum()),
                 "undecided": int(self.undecided.sum()),
@@ -317,6 +336,7 @@ class Assessment:
             ],
             "riskiest_alone": {"proven": self.alone[0], "leak": self.alone[1]},
             "change": None if search is None else search.to_dict(),
+            **evidence,
         }
 
     def _list_checks(self) -> list[dict[str, Any]]:
@@ -331,17 +351,19 @@ class Assessment:
         ]
         if (leak := self.allowed.leak) is not None:
             rows.insert(0, ("leak", told, leak, self.leak, self.allowed.holds_leak(self.leak)))
-        ended = self.finished and not self.folds_matter
         if self.allowed.protect_hidden is not None:
             share = f"{100 * self.allowed.protect_hidden:g} %"
             told = f"no suppressed number can be told to {share} of it"
             rows.append(("hidden", told, 0, self._unprotected, not self._unprotected))
-        open_ = "hidden" if self._open_numbers else ""
+        open_, limit = int(self.undecided.sum()), self.allowed.undecided
         return [
             {"name": name, "statement": statement, "threshold": threshold, "measured": measured,
-             "outcome": "not met" if not holds else "met" if ended and name != open_ else
-             "not decided"}
+             "outcome": "not met" if not holds else "met" if self._decided else "not decided"}
             for name, statement, threshold, measured, holds in rows
+        ] + [
+            {"name": "undecided", "threshold": limit, "measured": open_,
+             "statement": "of no more people it is open whether the report proves their group",
+             "outcome": "met" if self._decided else "not decided"}
         ]  # fmt: skip
 
     def to_text(self, width: int = 100) -> str:
@@ -394,12 +416,15 @@ class Assessment:
         yield "leak", f"{format_points(self.leak)} points, {how}"
         if self.placebo is not None:
             yield "placebo", str(self.placebo)
-        open_ = int(self.undecided.sum())
-        more = f"{open_:,} more may be provable" if open_ else "no other group can be proven"
-        if not self.finished:
-            more += "; the attack ran out of time"
-        proven, unsure = int(self.proven.sum()), int(self.proven_unsure.sum())
-        yield "proven", f"{proven:,}; the adversary was unsure about {unsure:,} of them; {more}"
+        open_, proven = int(self.undecided.sum()), int(self.proven.sum())
+        unsure = ""
+        if proven:
+            unsure = f"; the adversary was unsure about {self.proven_unsure.sum():,} of them"
+        yield (
+            "proven",
+            f"{proven:,}{unsure}; {self.people - proven - open_:,} not provable, as what is "
+            f"published allows them another group; {open_:,} undecided",
+        )
         yield "sure", f"{self.sure.sum():,}: {self._limit} in their group, which was not before"
         if self.hidden is not None:
             yield "hidden", str(self.hidden)
@@ -440,10 +465,18 @@ class Assessment:
         if self.knowledge.startswith(SHARES_ALONE):
             charged = ", so that what columns tell of people like these is charged to the table"
         yield (
-            "beliefs",
-            f"before: {self.knowledge}{charged}; after: within {self.error_bound:.3f} of the "
-            "optimum (root mean square, of people who are not proven)",
+            "holds for" if self.passes else "reader",
+            "a reader who knows everybody's columns and predictions; beliefs before: "
+            f"{self.knowledge}{charged}; after: within {self.error_bound:.3f} of the optimum (root "
+            "mean square, of people who are not proven)",
         )
+        if self.passes:
+            more = "; only noise gives a guarantee against all of them"
+            more *= self.private_limit is None
+            yield (
+                "not for",
+                f"readers who know more, or other tables of these people, earlier or later{more}",
+            )
 
     def _list_cells(self) -> LayoutPart:
         rows = [

@@ -17,15 +17,13 @@ from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import ContradictionError, Facts, Floats, Mask
 from fpbench.correction.facts.dual_ascent import condition_beliefs
 from fpbench.correction.facts.interior_point import LinearSolver
-from fpbench.correction.facts.linear_programs import prove_and_log
+from fpbench.correction.facts.linear_programs import ProofLog, prove_and_log
 from fpbench.correction.facts.propagation import propagate
 from fpbench.correction.facts.worlds import Worlds, find_worlds
 
 _SHARE, _SHARE_OF_CHANGE = 0.5, 0.1
 """Share of the time that is left in which worlds are looked for; of changed reports, many are
 attacked."""
-_BRIEF = 5.0
-"""Seconds in which worlds are looked for that decide nothing, beside the time of the proofs."""
 _FEW = 100
 """People up to whom integer programs look for proofs that linear ones miss, if facts are ranges."""
 
@@ -45,6 +43,8 @@ class Allowed:
     """Number of people whose group is proven, or as good as proven."""
     sure: float = SURE
     """Belief above which a group counts as good as proven."""
+    undecided: int = 0
+    """Number of people of whom it is open whether their group can be proven."""
     protect_hidden: float | None = None
     """Share of a suppressed number that a reader must leave open on either side; None if such
     numbers do not decide."""
@@ -55,6 +55,7 @@ class Allowed:
         max_leak: float | str | None,
         max_proven: int,
         sure: float | str = SURE,
+        max_undecided: int = 0,
         protect_hidden: float | str | None = None,
     ) -> Self:
         """The limits as users write them: a leak as 0.01 or "1%"; InputError for anything else."""
@@ -62,11 +63,12 @@ class Allowed:
         belief = _read_share("sure (--sure)", sure, SURE)
         if not 0.5 <= belief <= 1:
             raise InputError(f"sure (--sure) must be at least 50%, not {show_value(sure)}")
-        if not isinstance(max_proven, int | np.integer) or max_proven < 0:
-            raise InputError(f"max_proven must be a number of people, not {show_value(max_proven)}")
+        for name, most in (("max_proven", max_proven), ("max_undecided", max_undecided)):
+            if not isinstance(most, int | np.integer) or most < 0:
+                raise InputError(f"{name} must be a number of people, not {show_value(most)}")
         if protect_hidden is not None:
             protect_hidden = _read_share("protect_hidden (--protect-hidden)", protect_hidden, 0.1)
-        return cls(leak, int(max_proven), belief, protect_hidden)
+        return cls(leak, int(max_proven), belief, int(max_undecided), protect_hidden)
 
     def holds(self, leak: float, proven: int) -> bool:
         """Whether no more is given away."""
@@ -140,8 +142,8 @@ class Findings:
     leak: float
     """Rise of the share of people who are guessed right."""
     finished: bool = True
-    """Whether linear programs ended before their limit, beliefs are accurate enough or took all
-    steps, and nobody is undecided where facts are more than ranges."""
+    """Whether linear programs ended before their limit, and beliefs are accurate enough or took all
+    steps."""
 
     @property
     def proven(self) -> Mask:
@@ -200,9 +202,10 @@ def attack(
     if likely is not facts:  # a reader believes what would be proven without so little noise
         with suppress(ContradictionError):
             believed = attack(likely, reader, seconds, None, solver)
-            possible = prove_and_log(facts, None, deadline, solver=solver)
-            none = believed.worlds.examples[:0]
-            return replace(believed, worlds=Worlds(possible, possible, none))
+            worlds = _prove(facts, None, reader, deadline, solver)
+            if decide:
+                worlds = _decide(facts, worlds, reader, deadline)
+            return replace(believed, worlds=worlds)
 
     def conclude(worlds: Worlds, finished: bool = True) -> Findings:
         return believe(facts, reader, worlds, deadline, finished)
@@ -217,19 +220,42 @@ def attack(
             return first
     started = time.perf_counter()
     longest = (deadline - started) / 2
-    possible = prove_and_log(facts, propagated, started + longest, solver=solver)
+    worlds = _prove(facts, propagated, reader, started + longest, solver)
     finished = time.perf_counter() - started < longest
-    worlds = Worlds.know(possible, reader.truth)
     now = time.perf_counter()
     if now < deadline and (decide or not facts.ranges_alone or facts.people <= _FEW):
-        longest = (deadline - now) * (_SHARE if allowed is None else _SHARE_OF_CHANGE)
-        if facts.ranges_alone and facts.people > _FEW:
-            longest = min(longest, now - began + _BRIEF)
-        worlds = find_worlds(facts, possible, reader.truth, now + longest)
-    finished &= facts.ranges_alone or not worlds.undecided.any()
+        share = _SHARE if allowed is None else _SHARE_OF_CHANGE
+        worlds = _decide(facts, worlds, reader, now + share * (deadline - now))
+        if allowed is not None:
+            finished &= worlds.undecided.sum() <= allowed.undecided
     if allowed is not None and (worlds.possible == propagated).all():
         return replace(first, worlds=worlds, finished=first.finished and finished)
     return conclude(worlds, finished)
+
+
+def count_undecided(facts: Facts, reader: Reader, seconds: float, solver: LinearSolver) -> int:
+    """Number of people of whom it is open whether their group can be proven."""
+    now = time.perf_counter()
+    proven = _prove(facts, None, reader, now + seconds / 2, solver)
+    return int(_decide(facts, proven, reader, now + seconds).undecided.sum())
+
+
+def _prove(
+    facts: Facts, possible: Mask | None, reader: Reader, deadline: float,
+    solver: LinearSolver | None,
+) -> Worlds:  # fmt: skip
+    """What linear programs prove, with the proofs."""
+    log = ProofLog.of(facts)
+    proven = prove_and_log(facts, possible, deadline, log=log, solver=solver)
+    proofs = tuple(proof for proof in log.certificates if len(proof.people))
+    return Worlds.know(proven, reader.truth)._replace(proofs=proofs)
+
+
+def _decide(facts: Facts, proven: Worlds, reader: Reader, deadline: float) -> Worlds:
+    """Worlds of people who are not proven, and what integer programs prove beside."""
+    found = find_worlds(facts, proven.possible, reader.truth, deadline)
+    more = (found.possible.sum(axis=1) == 1) & (proven.possible.sum(axis=1) > 1)
+    return found._replace(proofs=proven.proofs, by_solver=int(more.sum()))
 
 
 def believe(

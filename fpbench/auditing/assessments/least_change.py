@@ -10,7 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fpbench.auditing.assessments.attack import Allowed, Findings, Reader, attack
+from fpbench.auditing.assessments.attack import (
+    Allowed,
+    Findings,
+    Reader,
+    attack,
+    count_undecided,
+)
 from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
 from fpbench.auditing.fairness_reports.utility import ReportUtility, compare_rates
 from fpbench.base.errors import InputError
@@ -41,6 +47,8 @@ _DRAWS, _FAILING = 20, 1
 """Fresh draws of such a change that are attacked, and how many of them may fail, but the first."""
 _ANYTHING = Allowed(1.0, 2**62)
 """Limits that no attack exceeds, so that none stops before the linear programs."""
+_SEARCHED = 0.8
+"""Share of the time for the search; in the rest, what passed is drawn anew and decided."""
 
 ReadFacts = Callable[[FairnessReport], Facts]
 FindReader = Callable[[Facts], Reader]
@@ -138,6 +146,9 @@ class _Kind(NamedTuple):
 class _OutOfTime(Exception):  # noqa: N818, it never leaves this module
     """There is no time for another attack, or the last one did not end."""
 
+    def __init__(self, why: str = "out of time") -> None:
+        super().__init__(why)
+
 
 def find_least_change(
     report: FairnessReport,
@@ -194,14 +205,14 @@ class _Search:
         kind_of: dict[str, _Kind] = {}
         failed: list[str] = []
         untried: list[tuple[str, str]] = []
+        end, now = self.deadline, time.perf_counter()
+        self.deadline = now + _SEARCHED * (end - now)
         for kind in self._list_kinds(found):
             best: ReportChange | None = None
             try:
                 for change in self._bisect(kind):
                     best = change
-            except _OutOfTime:
-                untried.append((kind.name, "out of time"))
-            except InputError as error:
+            except (_OutOfTime, InputError) as error:
                 untried.append((kind.name, str(error)))
             else:
                 failed += [self._describe(kind.settings[-1])] * (best is None)
@@ -214,15 +225,16 @@ class _Search:
             own = (change.leak, change.proven, change.utility, change.is_empty)
             different.setdefault(own, change)
         passing: list[ReportChange] = []
+        self.deadline = end
         for change in sorted(different.values(), key=lambda change: change.cost):
-            kind, confirmed = kind_of[change.words], None
+            kind = kind_of[change.words]
             try:
                 confirmed = self._confirm(kind, change)
-            except _OutOfTime:
-                untried.append((kind.name, f"out of time for {_DRAWS} draws"))
+            except _OutOfTime as error:
+                untried.append((kind.name, f"passes, but {error}"))
             else:
                 failed += [self._describe(kind.settings[-1])] * (confirmed is None)
-            passing += [] if confirmed is None else [confirmed]
+                passing += [] if confirmed is None else [confirmed]
         return ChangeSearch(
             tuple(sorted((c for c in passing if not c.is_empty), key=lambda change: change.cost)),
             tuple(failed), tuple(untried), self.attacks,
@@ -230,9 +242,12 @@ class _Search:
         )  # fmt: skip
 
     def _confirm(self, kind: _Kind, change: ReportChange) -> ReportChange | None:
-        """The change, or the first draw of the mildest setting from its own on that passes anew."""
+        """The change, or the first draw of the mildest setting from its own on that passes anew.
+
+        Of nobody it may be open whether the group can be proven.
+        """
         if not _COINS & change.arguments.keys():
-            return change
+            return self._decide(change)
         for arguments in kind.settings[kind.settings.index(change.arguments) :]:
             first, failed, draws = self._try(arguments), 0, 1
             while first is not None and failed <= _FAILING and draws < _DRAWS:
@@ -241,7 +256,7 @@ class _Search:
             if first is not None and failed <= _FAILING:
                 passed = draws - failed
                 words = f"{first.words} ({passed} of {draws} draws pass)"
-                return replace(first, words=words, draws_passed=passed)
+                return self._decide(replace(first, words=words, draws_passed=passed))
         return None
 
     def _list_kinds(self, passing: Sequence[ReportChange]) -> Iterator[_Kind]:
@@ -360,6 +375,17 @@ class _Search:
         if not findings.finished or time.perf_counter() > self.deadline:
             raise _OutOfTime
         return None if folds_matter else findings
+
+    def _decide(self, change: ReportChange) -> ReportChange:
+        """The change, if it is decided who can be proven."""
+        left = self.deadline - time.perf_counter()
+        if left <= 0:
+            raise _OutOfTime
+        facts = self.read_facts(change.report)
+        open_ = count_undecided(facts, self.find_reader(facts), left, self.solver)
+        if open_ > self.allowed.undecided:
+            raise _OutOfTime(f"the group of {open_:,} more may be provable, for want of time")
+        return change
 
     def _describe(self, arguments: Mapping[str, Any]) -> str:
         """A change in words."""

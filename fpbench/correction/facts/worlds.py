@@ -24,7 +24,7 @@ from fpbench.base.errors import FpbenchError
 from fpbench.claims.clauses import Clauses
 from fpbench.claims.set_counts import Facts, Floats, Mask
 from fpbench.correction.exact.highs import HighsModel
-from fpbench.correction.facts.linear_programs import number_rows
+from fpbench.correction.facts.linear_programs import Certificate, number_rows
 from fpbench.correction.facts.world_swaps import WorldSwaps
 from fpbench.correction.facts.world_walks import WorldWalks
 
@@ -59,6 +59,10 @@ class Worlds(NamedTuple):
 
     Two of them differ for everybody who is not proven and has two groups in worlds; of very many
     people with the same sets, who can exchange their groups, they show only some."""
+    proofs: tuple[Certificate, ...] = ()
+    """Proofs by linear programs, in the order in which they were found."""
+    by_solver: int = 0
+    """Number of people whose group only integer programs prove."""
 
     @classmethod
     def know(cls, possible: Mask, groups: NDArray[np.intp] | None) -> Worlds:

@@ -353,9 +353,10 @@ def test_an_assessment_is_plain_data_too():
     result = assess(report, X, predictions, groups=groups)
     told = json.loads(json.dumps(result.to_json(), allow_nan=False))
     assert told["verdict"] == result.verdict
-    assert told["criteria"] == {
-        "max_leak": 0.01, "max_proven": 0, "sure": 0.999, "protect_hidden": None
+    limits = {
+        "max_leak": 0.01, "max_proven": 0, "max_undecided": 0, "sure": 0.999, "protect_hidden": None
     }  # fmt: skip
+    assert told["criteria"] == limits
     measures = told["measures"]
     assert measures["with"] - measures["without"] == pytest.approx(measures["leak"])
     assert measures["proven"] == result.proven.sum()
@@ -443,7 +444,8 @@ def test_no_time_is_plain_data_as_well():
     result = assess(report, X, predictions, groups=groups, seconds=1e-6, search=True)
     told = json.loads(json.dumps(result.to_json(), allow_nan=False))
     assert not told["measures"]["proofs_finished"]
-    assert "the attack ran out of time" in " ".join(str(result).split())
+    assert result.verdict.startswith("Not decided, because the group of 400 more may be provable")
+    assert "no time the attack" in " ".join(str(result).split())
 
 
 @pytest.mark.parametrize("seconds", [3, 30, 100])
@@ -502,7 +504,8 @@ def test_what_only_sizes_and_counts_together_prove_is_proven():
         assert result.proven.tolist() == [False, True, False, False, False]
         assert not result.undecided.any()
         assert result.verdict.startswith("Do not publish: the group of 1 of 5 people is proven")
-        assert "no other group can be proven" in str(result)
+        told = " ".join(str(result).split())
+        assert "4 not provable, as what is published allows them another group; 0 undec" in told
     # A toolkit may print the rate of nobody as 0 or 1: all may be women, or all men.
     foreign = FairnessReport.from_frame(report.to_frame())
     assert not assess(foreign, X, predictions, max_leak="100%").proven.any()
@@ -521,6 +524,10 @@ def test_who_is_undecided_is_told_first_and_the_report_does_not_pass(monkeypatch
     assert not result.passes and not told["passes"]
     assert told["measures"]["undecided"] == 1
     assert {check["outcome"] for check in told["checks"]} == {"not decided"}
+    assert "not for" not in str(result)
+    enough = assess(report, X, predictions, groups=groups, max_undecided=1, **limits)
+    assert enough.passes
+    assert enough.verdict.startswith("May be published within these limits: of 1 people it is open")
 
 
 def test_what_exact_methods_do_not_cover_is_not_decided():
@@ -554,7 +561,12 @@ def test_of_exact_tables_of_many_people_everybody_is_decided():
     result = assess(report, X, predictions, groups=groups, max_leak=0.9, max_proven=400)
     assert not result.undecided.any()
     assert not result.proven.all()
-    assert "no other group can be proven" in " ".join(str(result).split())
+    told, few = " ".join(str(result).split()), (~result.proven).sum()
+    assert f"{few} not provable, as what is published allows them another group; 0 und" in told
+    assert "holds for a reader who knows everybody's columns" in told
+    assert "not for readers who know more, or other tables of these people" in told
+    assert not replace(result, undecided=~result.proven).passes
+    result = replace(result, allowed=replace(result.allowed, undecided=int(few)))
     open_ = replace(result, undecided=~result.proven)
     start, number = "May be published within these limits: of ", (~result.proven).sum()
     assert open_.verdict.startswith(f"{start}{number} people it is open whether")

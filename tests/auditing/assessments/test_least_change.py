@@ -200,6 +200,17 @@ def test_what_there_is_no_time_for_is_said():
     assert ("fewer columns in a slice", "out of time") in changes.untried
 
 
+def test_no_change_is_recommended_of_which_it_is_open_who_can_be_proven(monkeypatch):
+    open_ = "passes, but the group of 3 more may be provable, for want of time"
+    place = "fpbench.auditing.assessments.least_change.count_undecided"
+    monkeypatch.setattr(place, lambda *_: 3)
+    changes, *_ = search(0, Allowed(0.02, 0), order=1, by=["a"])
+    assert not changes.passing
+    assert open_ in dict(changes.untried).values()
+    changes, *_ = search(0, Allowed(0.02, 0, undecided=3), order=1, by=["a"])
+    assert changes.passing
+
+
 def test_what_a_report_cannot_publish_is_said():
     """Noise is of exact numbers."""
     told = []
