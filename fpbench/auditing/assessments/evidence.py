@@ -39,8 +39,14 @@ def pack_evidence(worlds: Worlds, facts: Facts) -> dict[str, Any]:
     """
     proofs, number = worlds.proofs, np.cumsum(~facts.noisy) - 1
     nothing = np.zeros((0, 2), np.int64)
+    kind, shown = publish(facts).list_kinds(facts.people), np.zeros(worlds.seen.shape, np.bool_)
+    kept = []
+    for place, world in enumerate(worlds.examples):
+        if not shown[kind, world].all():  # it shows somebody's group that others did not
+            kept.append(place)
+            shown[kind, world] = True
     arrays = {
-        "worlds": worlds.examples,
+        "worlds": worlds.examples[kept],
         "proofs": np.array([(p.group, len(p.sets), len(p.people)) for p in proofs]).reshape(-1, 3),
         "multipliers": np.concatenate(
             [nothing, *(np.column_stack([number[p.sets], p.multipliers]) for p in proofs)]
@@ -186,7 +192,11 @@ def recount_evidence(record: Mapping[str, Any], facts: Facts) -> Recount:
                 continue
         possible[proof[3], proof[4]] = False
     possible = published.propagate(possible)
-    shown = published.show(arrays["worlds"])
+    kind = published.list_kinds(facts.people)
+    shown = np.zeros(possible.shape, np.bool_)
+    for world in arrays["worlds"]:
+        shown[kind, world] = True
+    shown = shown[kind]
     if (shown & ~possible).any():
         wrong.append("worlds have groups that proofs rule out")
     n = facts.people

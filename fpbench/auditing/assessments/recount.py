@@ -45,21 +45,16 @@ class Published(NamedTuple):
         inside = (self.low <= counts) & (counts <= self.high)
         return bool(ones.any(axis=1).all() and inside.all() and kept.all())
 
-    def show(self, worlds: NDArray[np.signedinteger]) -> _Mask:
-        """(n, K) groups that people have in worlds (W, n), or in those where they change places.
+    def list_kinds(self, people: int) -> NDArray[np.intp]:
+        """(n,) numbers that are equal for people of the same sets, who may exchange their groups.
 
-        People of the same sets may do so.
+        If groups are a world, they are one after the exchange.
         """
-        n, alike = worlds.shape[1], dict[bytes, int]()
         own = np.repeat(np.arange(len(self.low)), np.diff(self.starts))
-        own = own[np.argsort(self.members, kind="stable")]
-        ends = np.cumsum([0, *np.bincount(self.members, minlength=n)]).tolist()
-        keys = [own[start:end].tobytes() for start, end in pairwise(ends)]
-        kind = np.array([alike.setdefault(key, len(alike)) for key in keys], np.intp)
-        shown = np.zeros((n, self.low.shape[1]), np.bool_)
-        for world in worlds:
-            shown[kind, world] = True
-        return np.asarray(shown[kind])
+        own, kinds = own[np.argsort(self.members, kind="stable")], dict[bytes, int]()
+        ends = np.cumsum([0, *np.bincount(self.members, minlength=people)]).tolist()
+        keys = (own[start:end].tobytes() for start, end in pairwise(ends))
+        return np.array([kinds.setdefault(key, len(kinds)) for key in keys], np.intp)
 
     def narrow(self, possible: _Mask) -> tuple[_Whole, _Whole, _Whole, _Whole]:
         """Numbers (M, K) that are sure and possible, and ranges by them and other sets' ranges.

@@ -57,8 +57,8 @@ class Worlds(NamedTuple):
     examples: NDArray[np.int16]
     """(W, n) codes of groups in worlds, the known one first.
 
-    Two of them differ for everybody who is not proven and has two groups in worlds; of very many
-    people with the same sets, who can exchange their groups, they show only some."""
+    People with the same sets can exchange their groups: of these, somebody has each group that is
+    seen, in one of the first worlds."""
     proofs: tuple[Certificate, ...] = ()
     """Proofs by linear programs, in the order in which they were found."""
     by_solver: int = 0
@@ -114,7 +114,7 @@ def find_worlds(
     if facts.loose or not all(known):
         return told._replace(possible=possible)
     order = np.lexsort((atom,) if groups is None else (groups[rest], atom))
-    inside = _show_people(parts, [np.stack(worlds) for worlds in known], program.people)
+    inside = _list_people(parts, known, program.people, facts.groups)
     examples = np.tile(possible.argmax(axis=1).astype(np.int16), (len(inside), 1))
     examples[:, rest[order]] = inside
     seen = possible & (possible.sum(axis=1) == 1)[:, None]
@@ -126,49 +126,20 @@ def _limit_examples(people: int) -> int:
     return min(_MOST, _CODES // max(people, 1) + 2)
 
 
-def _show_people(
-    parts: list[NDArray[np.intp]], known: list[_Whole], people: NDArray[np.intp]
+def _list_people(
+    parts: list[NDArray[np.intp]], known: list[list[_Whole]], people: NDArray[np.intp], k: int
 ) -> NDArray[np.int16]:
-    """(E, n) groups of people, ordered by atoms, such that two differ for all whom worlds show.
+    """(W, n) groups of people, ordered by atoms and groups, in worlds.
 
-    `parts`: atoms of parts that have no facts in common. `known`: of each, worlds (W, A, K).
-    `people`: (A,).
+    `parts`: atoms of parts that have no facts in common. `known`: of each, worlds (A, K).
+    `people`: (A,). `k`: K.
     """
-    k = known[0].shape[2] if known else 1
-    atom = np.repeat(np.arange(len(people)), people)
-    place = np.arange(len(atom)) - (np.cumsum(people) - people)[atom]
-    world = np.zeros((len(people), k), np.int64)
-    for part, worlds in zip(parts, known, strict=True):
-        world[part] = worlds[0]
-    first = np.repeat(np.tile(np.arange(k), len(people)), world.ravel()).astype(np.int16)
-    examples, alone = [first], np.ones(len(first), np.bool_)  # who has one group in all examples
-    turn, longest = 0, max(map(len, known), default=0)
-    while len(examples) < _limit_examples(len(first)):
-        turn += 1
-        left = np.bincount(atom[alone] * k + first[alone], minlength=world.size).reshape(-1, k)
-        gained = turn < longest
+    codes, world, examples = np.tile(np.arange(k), len(people)), np.zeros((len(people), k), int), []
+    for turn in range(min(_limit_examples(int(people.sum())), max(map(len, known), default=1))):
         for part, worlds in zip(parts, known, strict=True):
-            world[part] = worlds[turn % len(worlds)]
-            if turn >= longest:
-                inside = np.flatnonzero(left[part].any(axis=1))
-                own = part[inside]
-                gains = np.minimum(left[own], people[own, None] - worlds[:, inside]).sum(
-                    axis=(1, 2)
-                )
-                world[part] = worlds[gains.argmax()]
-                gained |= gains.any()
-        if not gained:
-            break
-        example = np.full(len(first), -1, np.int16)
-        for group in range(k):
-            # Those first who had another group only, and last those who had this one only.
-            rank = np.where(alone, np.where(first == group, 2, 0), 1) + 3 * (example >= 0)
-            order = np.lexsort((rank, atom))
-            example[order[place < world[atom, group]]] = group
-        if (alone & (example != first)).any():
-            examples.append(example)
-            alone &= example == first
-    return np.stack(examples)
+            world[part] = worlds[min(turn, len(worlds) - 1)]
+        examples.append(np.repeat(codes, world.ravel()))
+    return np.array(examples, np.int16)
 
 
 class WorldProgram(NamedTuple):
