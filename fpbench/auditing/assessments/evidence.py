@@ -39,7 +39,10 @@ def pack_evidence(worlds: Worlds, facts: Facts) -> dict[str, Any]:
     """
     proofs, number = worlds.proofs, np.cumsum(~facts.noisy) - 1
     nothing = np.zeros((0, 2), np.int64)
-    kind, shown = publish(facts).list_kinds(facts.people), np.zeros(worlds.seen.shape, np.bool_)
+    kind, shown = (
+        list_published(facts).list_kinds(facts.people),
+        np.zeros(worlds.seen.shape, np.bool_),
+    )
     kept = []
     for place, world in enumerate(worlds.examples):
         if not shown[kind, world].all():  # it shows somebody's group that others did not
@@ -159,7 +162,7 @@ class Recount:
         )
 
 
-def recount_evidence(record: Mapping[str, Any], facts: Facts) -> Recount:
+def check_evidence(record: Mapping[str, Any], facts: Facts) -> Recount:
     """Recount the worlds and proofs of a record (`Assessment.to_json`) against facts.
 
     Raises InputError if the record holds none, or they are damaged.
@@ -174,7 +177,7 @@ def recount_evidence(record: Mapping[str, Any], facts: Facts) -> Recount:
             "the record holds no worlds and proofs to recount: write it with --witnesses "
             "(to_json(witnesses=True))"
         ) from None
-    arrays, published = _unpack(evidence, facts), publish(facts)
+    arrays, published = _unpack(evidence, facts), list_published(facts)
     wrong = []
     for number, world in enumerate(arrays["worlds"], 1):
         if not published.allows(world):
@@ -251,10 +254,10 @@ def check_record(record: Path, reports: Sequence[Path] = (), people: Path | None
     ]
     if changed:
         return Recount(0, 0, 0, 0, 0, 0, 0, tuple(changed))
-    return recount_evidence(content, files.read_reports().facts)
+    return check_evidence(content, files.read_reports().facts)
 
 
-def publish(facts: Facts) -> Published:
+def list_published(facts: Facts) -> Published:
     """What is published without noise, as plain arrays."""
     hard = facts.take(~facts.noisy)
     whole = (hard.sets.indptr, hard.sets.indices, hard.low, hard.high)

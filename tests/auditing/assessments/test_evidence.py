@@ -20,7 +20,7 @@ from reports import make_people, make_report
 from fpbench import InputError, assess
 from fpbench.auditing.assessments import recount
 from fpbench.auditing.assessments.attack import Reader, attack
-from fpbench.auditing.assessments.evidence import pack_evidence, publish, recount_evidence
+from fpbench.auditing.assessments.evidence import check_evidence, list_published, pack_evidence
 from fpbench.auditing.assessments.report_series import ReportSeries
 from fpbench.claims import Facts
 from fpbench.correction.facts.interior_point import LinearSolver
@@ -63,7 +63,7 @@ def recount_reports(seeds, mode):
             n, k = possible.shape
             reader = Reader(np.full((n, k), 1 / k), groups if seed % 2 else None, 0.1)
             worlds = attack(facts, reader, 600, None, solver, decide=True).worlds
-            told = recount_evidence(record_of(facts, worlds), facts)
+            told = check_evidence(record_of(facts, worlds), facts)
             assert told.passes, (seed, told.differences)
             assert told.proven + told.by_solver == (possible.sum(axis=1) == 1).sum(), seed
             assert told.not_provable == (possible.sum(axis=1) > 1).sum(), seed
@@ -95,7 +95,7 @@ def test_a_record_of_many_people_is_recounted(changes):
     X, predictions, groups = make_people(240)
     report = make_report(X, predictions, groups, order=2, **changes)
     result = assess(report, X, predictions, groups=groups, beliefs="shares")
-    told = recount_evidence(json.loads(json.dumps(result.to_json(witnesses=True))), result.facts)
+    told = check_evidence(json.loads(json.dumps(result.to_json(witnesses=True))), result.facts)
     assert told.passes
     assert told.proven + told.by_solver == result.proven.sum()
     assert told.undecided == result.undecided.sum()
@@ -123,7 +123,7 @@ def drawn_facts(draw):
 def test_no_multipliers_prove_what_is_wrong(drawn):
     """Whatever stands in a proof, no group is ruled out that somebody has in a world."""
     facts, truth, possible, rng = drawn
-    published = publish(facts)
+    published = list_published(facts)
     known = published.propagate(np.ones(possible.shape, np.bool_))
     assert (known | ~possible).all()
     assert published.allows(truth)
@@ -155,17 +155,17 @@ def test_what_a_recount_takes_for_a_world_is_one(drawn):
         content = np.frombuffer(decompress(b64decode(packed["data"])), "<i2")
         return content.reshape(packed["shape"])
 
-    assert recount_evidence(record, facts).passes
+    assert check_evidence(record, facts).passes
     other = edit(record, "worlds", "<i2", change)
     if not all(map(facts.allows, read(other))):
-        assert not recount_evidence(other, facts).passes
+        assert not check_evidence(other, facts).passes
     low, high = facts.low.copy(), facts.high.copy()
     place = rng.integers(len(facts)), rng.integers(facts.groups)
     low[place] += rng.integers(0, 2)
     high[place] = max(high[place] - rng.integers(0, 2), low[place])
     changed = replace(facts, low=low, high=high)
     if not all(map(changed.allows, read(record))):
-        assert not recount_evidence(record, changed).passes
+        assert not check_evidence(record, changed).passes
 
 
 def find_proof():
@@ -207,12 +207,12 @@ def proven():
 )
 def test_wrong_evidence_is_noticed(proven, name, kind, change):
     facts, record = proven
-    assert recount_evidence(record, facts).passes
+    assert check_evidence(record, facts).passes
     other = edit(record, name, kind, change)
     if name == "proofs":
         for also, width in (("multipliers", "<i8"), ("ruled_out", "<i4")):
             other = edit(other, also, width, lambda array: array[:0])
-    told = recount_evidence(other, facts)
+    told = check_evidence(other, facts)
     assert not told.passes
     assert str(told).startswith("The record is not right:\n  ")
 
@@ -224,7 +224,7 @@ def test_numbers_that_the_evidence_does_not_show_are_noticed(proven, measure, mo
     other = deepcopy(record)
     other["measures"][measure] += more
     # More that a solver may have proven leaves nothing to notice but their number.
-    assert recount_evidence(other, facts).passes == ((measure, more) == ("proven_by_solver", 1))
+    assert check_evidence(other, facts).passes == ((measure, more) == ("proven_by_solver", 1))
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_damaged_evidence_is_one_clear_error(proven, change, words):
     other = deepcopy(record)
     change(other)
     with pytest.raises(InputError, match=words):
-        recount_evidence(other, facts)
+        check_evidence(other, facts)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_numbers_of_nothing_are_one_clear_error(proven, name, kind, value):
         return array
 
     with pytest.raises(InputError, match=f"damaged: {name}: a number that does not occur"):
-        recount_evidence(edit(record, name, kind, change), facts)
+        check_evidence(edit(record, name, kind, change), facts)
 
 
 def test_the_recount_shares_nothing_with_the_attack():
