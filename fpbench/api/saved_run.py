@@ -15,7 +15,6 @@ from fpbench.base.sheet import Shown, write_html
 from fpbench.base.text import show_lines
 from fpbench.execution.runner import Finished
 from fpbench.results.leaderboard import Leaderboard, make_sheet
-from fpbench.results.pareto import Front
 from fpbench.results.snapshot import Snapshot, read_snapshot
 from fpbench.store.results import Results
 from fpbench.store.store import Store
@@ -116,11 +115,10 @@ class Run:
         Parameters
         ----------
         by
-            The measure to rank by; by default that of the matrix, `advantage` for defences, `gain`
-            for `paper` and `rate_error` for `reports`.
+            The measure to rank by; by default that of the matrix, `advantage` for `defences` and
+            `rate_error` for `reports`.
         view
-            `combinations` (of attacks and of audits), `paper` (the same by the paper's measures),
-            `attacks`, `correctors`, `defences`, `mechanisms` or `reports`.
+            `combinations` (of attacks and of audits), `attacks`, `defences`, `reports` or `audits`.
         where
             One or several filters for rows, such as `learner=pate*` or `epsilon<=1`.
         together
@@ -136,12 +134,6 @@ class Run:
     def labels(self, kind: str, where: str | Iterable[str] = ()) -> list[str]:
         """The labels of a kind in rows that pass filters, in the order of the plan."""
         return self.read(keys=False).labels(kind, where)
-
-    def pareto(self, where: str | Iterable[str] = ()) -> Shown[Front]:
-        """The Pareto-optimal learners of each data set, by accuracy, unfairness, leak and epsilon,
-        and the dominated ones.
-        """  # noqa: D205
-        return self.read(keys=False).pareto(where)
 
     def report(self, output: str | Path | None = None, *, by: str | None = None) -> Path:
         """Write the run as one HTML file, as `fpbench report` does.

@@ -11,16 +11,7 @@ from typer import Context
 
 from fpbench.components.names import KINDS
 
-VIEWS = (
-    "combinations",
-    "paper",
-    "attacks",
-    "correctors",
-    "defences",
-    "mechanisms",
-    "reports",
-    "pareto",
-)
+VIEWS = ("combinations", "attacks", "defences", "reports", "audits")
 """The names in `fpbench.results.views`, which imports numpy."""
 
 

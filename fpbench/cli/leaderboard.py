@@ -63,8 +63,7 @@ def leaderboard(
     view: Annotated[
         str,
         typer.Option(
-            help="combinations, paper, attacks, correctors, defences, mechanisms, reports or "
-            "pareto.",
+            help="combinations, attacks, defences, reports or audits.",
             metavar="VIEW",
             autocompletion=complete_view,
         ),
@@ -103,7 +102,7 @@ def leaderboard(
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Rank the combinations of a run, or its attacks, correctors, defences, mechanisms, reports.
+    """Rank the combinations of a run, or its attacks, defences, reports or audits.
 
     By default attacks on the same model are ranked by their accuracy with the disclosure.
     Neighbours that do not differ significantly share a rank (=1).
@@ -114,12 +113,6 @@ def leaderboard(
     chosen_form, lines = Form.JSON if as_json else form, _count_lines(top, every)
     view = check_view(view)
     snapshot = Run(run).read(keys=False)
-    if view == "pareto":
-        if by or group or sort or columns or together:
-            raise InputError("the view 'pareto' takes no --by, --group, --sort, --columns, "
-                             "--together: it ranks nothing")  # fmt: skip
-        _show_fronts(snapshot, where or [], chosen_form, output, lines)
-        return
     boards = [
         _sort_lines(board, sort)
         for board in _list_boards(snapshot, by, view, where or [], group, together)
@@ -236,22 +229,6 @@ def _show_or_write(sheets: "Sequence[Sheet]", form: Form, output: Path | None) -
             show_sheet(sheet)
     else:
         _write(_format_sheets(sheets, form), output)
-
-
-def _show_fronts(
-    snapshot: "Snapshot", where: Sequence[str], form: Form, output: Path | None, most: int | None
-) -> None:
-    from fpbench.results.pareto import as_data, make_front_sheet
-
-    fronts = snapshot.pareto(where)
-    if not fronts:
-        raise InputError(
-            f"{snapshot.path}: has no attack on a learner, so there is no leak and no Pareto front"
-        )
-    if form is Form.JSON:
-        _write(_format_json(as_data(fronts)), output)
-        return
-    _show_or_write([make_front_sheet(front, most) for front in fronts], form, output)
 
 
 def compare(

@@ -12,13 +12,14 @@ from fpbench.base.errors import FpbenchError
 from fpbench.base.sheet import Sheet
 from fpbench.components.catalog import Catalog
 from fpbench.components.names import KINDS
+from fpbench.components.own_measures import GUARANTEE, NO_GUARANTEE
 from fpbench.components.spec import specify
 from fpbench.report import embedding
 from fpbench.report.figures import Figure, Series
 from fpbench.report.gathered import Gathered
 from fpbench.report.ideas import make_figures
+from fpbench.results.defences import OBJECTIVES, STRONGEST
 from fpbench.results.leaderboard import Leaderboard, Line, is_of_audits, list_columns
-from fpbench.results.pareto import Front
 from fpbench.results.rows.labels import ConfiguredComponent
 from fpbench.results.sentences import summarise_ranking
 from fpbench.results.verdicts.judging import Judgement
@@ -69,7 +70,11 @@ def make_content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
         ],
         "timings": [[*step, seconds] for step, seconds in run.timings.items()],
         "figures": [_describe_figure(figure) for figure in make_figures(run)],
-        "fronts": [_describe_front(front, run) for front in run.fronts],
+        "fronts": [
+            _describe_front(board, run)
+            for board in run.boards
+            if board.view == "defences" and "dataset" in board.kinds
+        ],
     }
 
 
@@ -89,7 +94,7 @@ def _collect_cells(run: Gathered) -> dict[str, Any]:
 def _collect_glossary(run: Gathered) -> dict[str, dict[str, Any]]:
     """Headings and meanings of the measures that the page shows, and which direction is better."""
     names = [*run.results.names, *(name for board in run.boards for name in board.measured)]
-    names += [name for front in run.fronts for name in front.objectives]
+    names += OBJECTIVES
     glossary = run.results.glossary
     return {
         name: {
@@ -205,7 +210,7 @@ def _list_combinations(board: Leaderboard, line: Line, run: Gathered) -> list[in
     labels = {kind: label for kind, label in line.labels.items() if kind in KINDS and label}
     if board.scope.startswith(_OF_DATASET):
         labels["dataset"] = board.scope.removeprefix(_OF_DATASET)
-    needed = {"defences": "adversary", "mechanisms": "mechanism"}.get(board.view)
+    needed = {"defences": "adversary", "audits": "mechanism"}.get(board.view)
     sets = [
         run.having[kind, label] for kind, label in labels.items() if (kind, label) in run.having
     ]
@@ -215,25 +220,25 @@ def _list_combinations(board: Leaderboard, line: Line, run: Gathered) -> list[in
     return sorted(n for n in numbers if not needed or run.combinations[n].label(needed))
 
 
-def _describe_front(front: Front, run: Gathered) -> dict[str, Any]:
-    points = []
-    for point in front.points:
-        of = run.having["dataset", front.dataset] & run.having["learner", point.labels["learner"]]
-        points.append({
-            "learner": point.labels["learner"],
-            "values": {
-                name: embedding.round_numbers([value.mean, value.low, value.high])
-                for name, value in point.values.items()
-            },
-            "guarantee": point.guarantee,
-            "strongest": point.strongest,
-            "beaten_by": list(point.beaten_by),
-            "share": point.share,
-            "of": sorted(n for n in of if run.combinations[n].label("adversary")),
-        })  # fmt: skip
+def _describe_front(board: Leaderboard, run: Gathered) -> dict[str, Any]:
+    """The learners of a data set with what the page compares them by."""
     return {
-        "dataset": front.dataset, "objectives": list(front.objectives),
-        "notes": list(front.notes), "points": points,
+        "dataset": board.lines[0].labels["dataset"],
+        "objectives": [name for name in OBJECTIVES if name in board.measured],
+        "notes": list(board.notes),
+        "points": [
+            {
+                "learner": line.labels["learner"],
+                "values": {
+                    name: embedding.round_numbers([value.mean, value.low, value.high])
+                    for name in OBJECTIVES if (value := line.measures.get(name))
+                },
+                "guarantee": line.labels.get(GUARANTEE, NO_GUARANTEE),
+                "strongest": line.labels.get(STRONGEST, ""),
+                "of": _list_combinations(board, line, run),
+            }
+            for line in board.lines
+        ],
     }  # fmt: skip
 
 

@@ -15,7 +15,6 @@ from fpbench.execution.verification import read_stored_matrix
 from fpbench.matrix.axes import MAX_CELLS
 from fpbench.results.defences import OF_MODELS
 from fpbench.results.leaderboard import LEAK_RANKING, Leaderboard
-from fpbench.results.pareto import Front
 from fpbench.results.ranking import choose_measure, rank
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.rows.labels import Components, LabelsByKind, name_parameters
@@ -61,7 +60,6 @@ class Gathered:
     results: Results
     boards: Sequence[Leaderboard]
     """The leaderboards of all views."""
-    fronts: Sequence[Front]
     components: Components
     sessions: Sequence[SessionRecord]
     """The calls of `fpbench run` that made it, with their environments."""
@@ -150,7 +148,6 @@ def gather(
             path=run.path.resolve().name,
             results=snapshot.results,
             boards=_make_boards(snapshot, rank_by),
-            fronts=snapshot.pareto(),
             components=snapshot.components,
             sessions=store.sessions(),
             made_in={record.key: record.session for record in store.records()},
@@ -182,13 +179,9 @@ def _make_boards(snapshot: Snapshot, requested: str | None) -> list[Leaderboard]
         # A default of the matrix is not an error of the user: runs of other measures are shown.
         other = next((name for name in measured if name not in OF_MODELS), measured[0])
         note, by = f"nothing here has {by}: ranked by {other}", other
-    # The paper's board comes beside another board, if its measure exists.
-    chosen = choose_measure(results.glossary, requested or by, measured)
-    paper = "gain" in measured and chosen != "gain"
     boards = [
         board
         for name in VIEWS
-        if name != "pareto" and (name != "paper" or paper)
         for board in make_view_boards(
             results,
             name,

@@ -22,7 +22,7 @@ from fpbench.report.figures import (
 from fpbench.report.gathered import Combination, Gathered, Labels
 from fpbench.results.defences import OF_MODELS
 from fpbench.results.leaderboard import LEAK_RANKING
-from fpbench.results.published_reports import ON_FRONT, PARETO
+from fpbench.results.pareto import ON_FRONT, PARETO
 from fpbench.results.waterfall import Waterfall
 
 _AT: dict[str, str] = {

@@ -26,7 +26,8 @@ from fpbench.components.own_measures import GUARANTEE
 from fpbench.matrix.matrix import Shares
 from fpbench.results.defences import rank_defences
 from fpbench.results.leaderboard import LEAK_RANKING, Leaderboard, Line
-from fpbench.results.published_reports import find_front, rank_reports
+from fpbench.results.pareto import find_front
+from fpbench.results.published_reports import rank_reports
 from fpbench.results.ranking import rank
 from fpbench.results.rows.comparability import UNPROVEN
 from fpbench.results.rows.labels import ConfiguredComponent, read_components
@@ -367,4 +368,5 @@ def _find_front(task: Task, entries: Sequence[BoardEntry]) -> set[int]:
             # A negative value is no better than 0.
             cost = max(entry.measures[task.measure].mean, 0.0)
             costs[i] = cost, beside.mean if task.beside_least else -beside.mean
-    return {i for i, on_front in zip(costs, find_front([*costs.values()]), strict=True) if on_front}
+    front = find_front(np.reshape([*costs.values()], (-1, 2))).tolist()
+    return {i for i, ahead in zip(costs, front, strict=True) if ahead}

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.arrays import find_unique
+from fpbench.components.measures import GREATER
 from fpbench.components.own_measures import GUARANTEE, NO_GUARANTEE, DefenceMeasures
 from fpbench.results.leaderboard import Leaderboard
+from fpbench.results.pareto import mark_front
 from fpbench.results.ranking import make_board
 from fpbench.results.rows.comparability import UNPROVEN
 from fpbench.results.rows.lines import Tallies
@@ -29,6 +31,8 @@ STRONGEST = "strongest attack"
 
 OF_MODELS = ("test_accuracy", "train_accuracy", "test_unfairness", "train_unfairness")
 """Measures of the learner's model, which are the same in all attacks on it."""
+OBJECTIVES = ("test_accuracy", "test_unfairness", "advantage", "epsilon")
+"""Measures that the Pareto front of learners is of."""
 _MEASURES = (*OF_MODELS, *DefenceMeasures.__annotations__)
 _Floats = NDArray[np.float64]
 _Learner = tuple[str, str]
@@ -77,6 +81,10 @@ def rank_defences(
     made on all learners of a data set count, so more attacks on a learner do not count against it.
     An advantage means the same for every guarantee, so learners with different guarantees are
     ranked together, with the guarantee shown beside.
+
+    A learner is on the Pareto front if no other is at least as good in accuracy, unfairness,
+    advantage and epsilon, on average over seeds, and better in one of them. Without a guarantee,
+    epsilon is infinite; epsilons of guarantees with other neighbours or deltas are not comparable.
     """
     learners = tally_defences(results)
     if not len(learners.results):
@@ -97,7 +105,7 @@ def rank_defences(
             tally, range(len(tally)), keep, rank_by, title, scope=scope, notes=tuple(notes),
             view="defences",
         )  # fmt: skip
-        boards.append(_add_labels(ranked, learners.labels))
+        boards.append(_mark_front(_add_labels(ranked, learners.labels)))
     return boards
 
 
@@ -260,6 +268,22 @@ def _add_labels(ranked: Leaderboard, labels: Mapping[_Learner, Mapping[str, str]
         more = {name: _join_distinct(list(each)) for name, each in words.items()}
         lines.append(replace(line, labels={**line.labels, **more}))
     return replace(ranked, kinds=(*ranked.kinds, *columns), lines=tuple(lines))
+
+
+def _mark_front(board: Leaderboard) -> Leaderboard:
+    promises = np.array([line.labels.get(GUARANTEE, NO_GUARANTEE) for line in board.lines])
+    objectives = [name for name in OBJECTIVES if name in board.measured]
+    costs = np.full((len(board.lines), len(objectives)), np.nan)
+    for i, line in enumerate(board.lines):
+        for j, name in enumerate(objectives):
+            if name in line.measures:
+                sign = -1 if board.glossary[name].better == GREATER else 1
+                costs[i, j] = sign * line.measures[name].mean
+            elif name == "epsilon" and promises[i] == NO_GUARANTEE:
+                costs[i, j] = np.inf
+    comparable = (promises[:, None] == promises) | (promises == NO_GUARANTEE)
+    groups = [line.labels.get("dataset") for line in board.lines]
+    return mark_front(board, costs, groups, comparable)
 
 
 def _join_distinct(words: Sequence[str]) -> str:

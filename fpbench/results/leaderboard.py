@@ -420,7 +420,7 @@ def list_columns(board: Leaderboard) -> list[str]:
 
 def is_of_audits(board: Leaderboard) -> bool:
     """Whether its lines are audits, or means of audits."""
-    return "auditor" in board.kinds or board.view == "mechanisms"
+    return "auditor" in board.kinds or board.view == "audits"
 
 
 def _distinguishes_lines(board: Leaderboard, name: str) -> bool:

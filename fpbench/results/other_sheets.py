@@ -50,33 +50,6 @@ def _make_line_data(line: Line) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def make_grid_sheet(board: Leaderboard) -> Sheet | None:
-    """Mechanisms against policies; None unless there are several of both.
-
-    `board`: of the view `mechanisms`, or of another view whose lines have two kinds only.
-    """
-    if len(board.kinds) != 2:
-        return None
-    down, across = ([*dict.fromkeys(line.labels[kind] for line in board.lines)]
-                    for kind in board.kinds)  # fmt: skip
-    if len(down) < 2 or len(across) < 2:
-        return None
-    line_at = {tuple(line.labels[kind] for kind in board.kinds): line for line in board.lines}
-    rows = [(one, *(_format_cell(board, line_at.get((one, other))) for other in across))
-            for one in down]  # fmt: skip
-    return Sheet(
-        title="",
-        about=f'"{board.glossary.heading(board.rank_by)}" by {" and ".join(board.kinds)}',
-        columns=(Column(board.kinds[0], number=False), *map(Column, across)),
-        rows=tuple(rows),
-    )
-
-
-def _format_cell(board: Leaderboard, line: Line | None) -> str:
-    value = None if line is None else line.measures.get(board.rank_by)
-    return board.glossary[board.rank_by].write(value.mean) if value else "-"
-
-
 def contrast_sheet(contrast: Contrast, most: int | None = None) -> Sheet:
     """A comparison as a table."""
     moves, write = contrast.moves[:most], contrast.measure.write

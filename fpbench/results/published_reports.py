@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,14 +10,12 @@ import numpy as np
 from fpbench.base.text import format_percent, format_points
 from fpbench.components.names import ATTACK
 from fpbench.results.leaderboard import Leaderboard, Line
+from fpbench.results.pareto import mark_front
 from fpbench.results.ranking import check_measured, make_board, name_measure
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.rows.selection import split_by_dataset
 from fpbench.store.results import Results
 
-PARETO = "pareto"
-"""The column that marks reports on the front."""
-ON_FRONT = "front"
 REPORT_RANKING = "rate_error"
 """The measure that ranks reports by default."""
 _FACTS = "facts"
@@ -73,19 +70,10 @@ def _choose_strongest(tally: Tallies) -> list[int]:
 
 def _mark_front(ranked: Leaderboard) -> Leaderboard:
     """The board, with a column that marks reports on the front, and sentences."""
-    on_front: set[int] = set()
     models = [tuple(line.labels.get(kind) for kind in ("dataset", "learner"))
               for line in ranked.lines]  # fmt: skip
-    for model in dict.fromkeys(models):
-        mine = [i for i, own in enumerate(models) if own == model]
-        front = find_front([_find_costs(ranked.lines[i]) for i in mine])
-        on_front |= {i for i, ahead in zip(mine, front, strict=True) if ahead}
-    lines = tuple(
-        replace(line, labels={**line.labels, PARETO: ON_FRONT if i in on_front else ""})
-        for i, line in enumerate(ranked.lines)
-    )
-    sentences = _summarise(lines) if len(set(models)) == 1 else ()
-    return replace(ranked, kinds=(*ranked.kinds, PARETO), lines=lines, sentences=sentences)
+    board = mark_front(ranked, [_find_costs(line) for line in ranked.lines], models)
+    return replace(board, sentences=_summarise(board.lines) if len(set(models)) == 1 else ())
 
 
 def _find_costs(line: Line) -> tuple[float, float]:
@@ -94,20 +82,6 @@ def _find_costs(line: Line) -> tuple[float, float]:
     if leak is None or error is None:
         return np.nan, np.nan
     return max(leak.mean, 0.0), error.mean
-
-
-def find_front(costs: Sequence[tuple[float, float]]) -> list[bool]:
-    """For each pair of costs, whether no other is at least as low in both and lower in one.
-
-    A pair with NaN is not on the front.
-    """
-    front: set[tuple[float, float]] = set()
-    least = math.inf
-    for one, other in sorted({pair for pair in costs if not any(map(math.isnan, pair))}):
-        if not front or other < least:
-            front.add((one, other))
-            least = other
-    return [pair in front for pair in costs]
 
 
 def _summarise(lines: Sequence[Line]) -> tuple[str, ...]:

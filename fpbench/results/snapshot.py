@@ -16,7 +16,6 @@ from fpbench.base.text import show_lines
 from fpbench.components.names import Status
 from fpbench.results import views
 from fpbench.results.leaderboard import Leaderboard
-from fpbench.results.pareto import Front, find_fronts
 from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.rows.labels import Components, name_parameters, read_components
 from fpbench.results.rows.selection import read_filter, select_rows
@@ -119,10 +118,6 @@ class Snapshot(InWords):
     def labels(self, kind: str, where: str | Iterable[str] = ()) -> list[str]:
         """The labels of a kind in rows that pass filters, in the order of the plan."""
         return list(dict.fromkeys(self.select(where).values(kind)))
-
-    def pareto(self, where: str | Iterable[str] = ()) -> Shown[Front]:
-        """The Pareto fronts; see `Run.pareto`."""
-        return Shown(find_fronts(self.select(where), self.title))
 
 
 def read_snapshot(store: Store, *, keys: bool = True) -> Snapshot:

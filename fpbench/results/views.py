@@ -1,4 +1,4 @@
-"""Views of a run: rankings of attacks, correctors, defences, mechanisms and reports.
+"""Views of a run: rankings of combinations, attacks, defences, reports and audits.
 
 A view ranks the components of some kinds by their means over all settings of the others; defences
 are ranked by the strongest attack on them.
@@ -7,7 +7,6 @@ are ranked by the strongest attack on them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,42 +35,32 @@ from fpbench.results.rows.selection import (
 )
 from fpbench.store.results import Results
 
-
-@dataclass(frozen=True)
-class _View:
-    keep: tuple[str, ...]
-    needs: str
-    """Rows without this kind are not in the view."""
-
-
 _POOLED = {
-    "attacks": _View(("disclosure", "adversary", "corrector"), "adversary"),
-    "correctors": _View(("corrector",), "corrector"),
-    "mechanisms": _View(("mechanism", "policy"), "mechanism"),
+    "attacks": ("disclosure", "adversary", "corrector"),
+    "audits": ("mechanism", "policy"),
 }
+"""The kinds whose labels lines of pooled views differ in."""
 _NAMED = 3
 """Greatest number of lines that are named; more are counted."""
 VIEWS = {
     "combinations": "every combination of components",
-    "paper": "every combination, by what the correction adds to the guess, as in the paper",
     "attacks": "disclosures, adversaries and correctors, averaged over learners",
-    "correctors": "correctors, averaged over the guesses that they correct",
     "defences": "learners by advantage: accuracy of the best attack minus that of always guessing "
     "the largest group",
-    "mechanisms": "mechanisms and policies, by the error of audits that use them",
     "reports": "fairness reports, by the error of their rates, beside what they give away",
-    "pareto": "Pareto-optimal learners in accuracy, unfairness, advantage and epsilon",
+    "audits": "mechanisms and policies, by the error of audits that use them",
 }
 """Views by name, with what they rank."""
 
 
 TAKES = {
-    **dict.fromkeys(("attacks", "correctors", "defences", "paper"), "attacks"),
-    "mechanisms": "audits with a mechanism",
+    "attacks": "attacks",
+    "defences": "attacks",
     "reports": "the disclosure `report`",
+    "audits": "audits with a mechanism",
 }
 """Needs of views that some runs do not meet."""
-RANK_BY = {"defences": "advantage", "paper": "gain", "reports": REPORT_RANKING}
+RANK_BY = {"defences": "advantage", "reports": REPORT_RANKING}
 """The default measures of views that do not rank by the matrix's measure."""
 
 
@@ -91,31 +80,28 @@ def make_view_boards(
 ) -> list[Leaderboard]:
     """The leaderboards of a view; none if the run has nothing of the kind.
 
-    `name`: one of `VIEWS` except `pareto`, which ranks nothing. `rank_by`: the measure to rank by,
-    as in `rank`; see `RANK_BY`. `together`: whether to rank together lines that are not comparable.
+    `name`: one of `VIEWS`. `rank_by`: the measure to rank by, as in `rank`; see `RANK_BY`.
+    `together`: whether to rank together lines that are not comparable.
 
     Raises InputError if the view or the measure is unknown.
     """
     name = check_view(name)
     if name == "combinations":
         return rank(results, rank_by, title, together=together)
-    if name == "paper":
-        ranked = rank(results, rank_by, title, together=together)
-        return [replace(board, view=name) for board in ranked]
     if name == "reports":
         return rank_reports(results, rank_by, title)
     if name == "defences":
         return rank_defences(results, rank_by, title)
-    if name not in _POOLED:
-        raise InputError(f"the view {name!r} has no ranking")
     return _make_pooled_view(results, name, rank_by, title, together=together)
 
 
 def _make_pooled_view(
     results: Results, name: str, rank_by: str, title: str, *, together: bool
 ) -> list[Leaderboard]:
-    view_settings = _POOLED[name]
-    results = take_rows(results, match_kind(results, view_settings.needs))
+    keep = _POOLED[name]
+    results = take_rows(
+        results, match_kind(results, "mechanism" if name == "audits" else "adversary")
+    )
     tally = Tallies(results)
     lines = list(range(len(tally)))
     if not lines:
@@ -130,15 +116,11 @@ def _make_pooled_view(
         part = take_rows(results, np.isin(tally.line, mine))
         overall, *own = split_by_dataset(part)
         if own:  # a mean over all data sets compares only lines that all of them have
-            rows, lacking = take_common_lines(overall[1], view_settings.keep)
+            rows, lacking = take_common_lines(overall[1], keep)
             more = (*notes, *_list_lacking(lacking))
-            boards.append(
-                _make_board(rows, name, view_settings.keep, by, title, overall[0], apart, more)
-            )
+            boards.append(_make_board(rows, name, keep, by, title, overall[0], apart, more))
         for scope, rows in own or [overall]:
-            boards.append(
-                _make_board(rows, name, view_settings.keep, by, title, scope, apart, notes)
-            )
+            boards.append(_make_board(rows, name, keep, by, title, scope, apart, notes))
     check_measured(results.glossary, rank_by, names, boards)
     return [ready for ready in boards if ready.lines]
 

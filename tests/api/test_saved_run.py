@@ -60,14 +60,12 @@ def opened(run, monkeypatch):
     [
         lambda run: leaderboard(run.path),
         lambda run: leaderboard(run.path, view="defences", where=["seed<2"], as_json=True),
-        lambda run: leaderboard(run.path, view="pareto"),
         lambda run: leaderboard(run.path, group="adversary"),
         lambda run: report(run.path),
         lambda run: figure(run.path),
         lambda run: reproduce.judge(run, reproduce.find(str(run.path / "matrix.toml"))),
         lambda run: run.leaderboards(),
         lambda run: run.leaderboard("initial_accuracy"),
-        lambda run: run.pareto(),
     ],
 )
 def test_a_question_opens_a_run_once(ask, run, opened, capsys):

@@ -99,11 +99,10 @@ def test_comparisons_and_verifications_print_what_the_commands_print(run, tmp_pa
     assert "cells compared to the last bit: they differ</p>" in html
 
 
-def test_boards_and_fronts_show_themselves_in_any_list(run):
-    boards, fronts = run.leaderboards(view="defences"), run.pareto()
-    for many in (boards, fronts):
-        assert str(many) == repr(many) == "\n\n".join(map(str, many))
-        assert many._repr_html_().count("<table>") == len(many)
+def test_boards_show_themselves_in_any_list(run):
+    boards = run.leaderboards(view="defences")
+    assert str(boards) == repr(boards) == "\n\n".join(map(str, boards))
+    assert boards._repr_html_().count("<table>") == len(boards)
     line = boards[0].lines[0]
     assert repr(line) == str(line)
     assert "_Measures" not in repr(boards) + repr([line]) + repr(run)
@@ -227,7 +226,7 @@ def named(tmp_path, toys):
                            rng=np.random.default_rng(0)),
         fpbench.individual_fairness(predictions, X, tau=0.1),
         run, run.read(), run.results(), replace(board, title=NAME, lines=(line,)), line, board.waterfall,
-        replace(planned, skipped={NAME: 1}), run.pareto(), *run.pareto(),
+        replace(planned, skipped={NAME: 1}),
         fpbench.diff(run.path, run.path), fpbench.privacy.Curator(sex),
         RiskReport(pd.DataFrame({"on": [NAME], "risk_gap": [0.5]}),
                       pd.DataFrame({"on": [NAME], "group": [NAME], "risk": [0.5]}),

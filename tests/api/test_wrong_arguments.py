@@ -104,10 +104,10 @@ def test_a_wrong_argument_is_named(arguments, name, tmp_path, monkeypatch):
 
 METHODS = {
     "Run.results": {}, "Run.read": {}, "Run.labels": {"kind": "learner"}, "Run.leaderboard": {},
-    "Run.leaderboards": {}, "Run.pareto": {}, "Run.report": {"output": "r.html"},
+    "Run.leaderboards": {}, "Run.report": {"output": "r.html"},
     "Run.figures": {}, "Run.figure": {"name": "test_accuracy-by-learner", "output": "f.svg"},
     "Run.export": {"output": "e.csv"}, "Snapshot.select": {"where": []},
-    "Snapshot.leaderboard": {}, "Snapshot.leaderboards": {}, "Snapshot.pareto": {},
+    "Snapshot.leaderboard": {}, "Snapshot.leaderboards": {},
     "Snapshot.labels": {"kind": "learner"}, "Assessment.to_text": {},
     "AttackResult.figure": {"name": "people", "output": "f.svg"},
     "FairnessReport.describe_slice": {"row": 0}, "FairnessReport.facts": {

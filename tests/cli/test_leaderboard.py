@@ -83,11 +83,8 @@ def run(made, tmp_path):
 def test_views_and_formats(command, run):
     for view, words in (
         ("combinations", "Naming the largest group is right for"),
-        ("paper", "over best"),
         ("attacks", "averaged over 2 learners"),
-        ("correctors", "exact"),
         ("defences", "strongest"),
-        ("pareto", "Pareto front"),
     ):
         shown = fine(command("leaderboard", run, "--view", view, COLUMNS="80")).stdout
         assert words in shown
@@ -179,8 +176,7 @@ def test_sorting_filtering_grouping(command, run):
         (["--group", "leaner"], "did you mean 'learner'?"),
         (["--sort", "gian"], "did you mean 'gain'?"),
         (["--columns", "gian"], "did you mean 'gain'?"),
-        (["--view", "mechanisms"], "has no results for the view 'mechanisms'"),
-        (["--view", "pareto", "--by", "gain"], "it ranks nothing"),
+        (["--view", "audits"], "has no results for the view 'audits'"),
         (["--top", "3", "--all"], "contradict"),
     ],
 )
@@ -228,8 +224,6 @@ def test_long_tables_are_cut_unless_all_is_asked_for(command, run, monkeypatch):
     for options in (["--all"], ["--top", "8"], ["--format", "markdown"]):
         assert "more line" not in fine(command("leaderboard", run, *options)).stdout
     assert "--all" not in fine(command("leaderboard", run, "--top", "2")).stdout
-    front = fine(command("leaderboard", run, "--view", "pareto", "--top", "1")).stdout
-    assert "1 more line" in front
     both = ("compare", run, run, "--by", "without")
     assert "3 more lines" in fine(command(*both)).stdout
     assert "more line" not in fine(command(*both, "--all")).stdout
@@ -249,8 +243,6 @@ def test_notebooks(made):
     assert "&lt;b&gt;" in shown
     assert "<b>" not in shown
     assert run.leaderboard()._repr_html_() == shown
-    front = run.pareto()[0]
-    assert {point.labels["learner"] for point in front.points} == {"plain", "threshold-optimizer"}
 
 
 def test_quiet_and_plain(command, made, tmp_path):

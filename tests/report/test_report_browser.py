@@ -16,7 +16,7 @@ from runs import HOSTILE
 
 from fpbench.base.text import format_percent, format_points, format_points_above
 from fpbench.report.writing import write_report
-from fpbench.results.pareto import find_fronts
+from fpbench.results.pareto import ON_FRONT, PARETO
 
 pytestmark = [needs_browser, pytest.mark.slow]
 SECONDS = 90
@@ -324,7 +324,7 @@ def test_a_point_of_a_figure_leads_to_where_it_comes_from(opened):
 
 
 def test_the_frontier_is_that_of_the_run(opened, real):
-    (front,) = find_fronts(real.results())
+    (board,) = real.leaderboards(view="defences")
     known = dict(
         zip(
             opened.column("table-models", "learner"),
@@ -333,7 +333,8 @@ def test_the_frontier_is_that_of_the_run(opened, real):
         )
     )
     assert known == {
-        point.labels["learner"]: "yes" if point.on_front else "no" for point in front.points
+        line.labels["learner"]: "yes" if line.labels[PARETO] == ON_FRONT else "no"
+        for line in board.lines
     }
     assert opened.texts("#frontier .panel h3") == [
         "accuracy and unfairness", "accuracy and advantage", "unfairness and advantage"]  # fmt: skip
@@ -341,7 +342,7 @@ def test_the_frontier_is_that_of_the_run(opened, real):
     wait(lambda: opened.all("#frontier .panel:last-child .point"))
     for panel in range(1, 4):  # all models are in each, whatever beats them
         dots = opened.all(f"#frontier .panel:nth-child({panel}) .scatterlayer .points .point")
-        assert len(dots) == len(front.points)
+        assert len(dots) == len(board.lines)
 
 
 def test_downloads_are_what_is_exported(opened, real, tmp_path):

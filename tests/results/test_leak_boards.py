@@ -22,7 +22,6 @@ from fpbench.results.ranking import rank
 from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.sentences import describe_added, summarise_ranking
 from fpbench.results.statistics.signed_ranks import adjust_by_holm, compare_signed_ranks
-from fpbench.results.views import make_view_boards
 from fpbench.results.waterfall import draw_bar
 from fpbench.store.results import Results
 
@@ -218,8 +217,6 @@ def test_ranked_by_gain_the_board_is_the_papers_and_marks_what_is_above_the_limi
     (board,) = boards_of(modest, "gain")
     assert "repair" not in [column.heading for column in make_sheet(board).columns]
     assert not any("limit" in note for note in make_sheet(board).notes)
-    (paper,) = make_view_boards(add_comparisons(Results.of(rows)), "paper", "gain")
-    assert (paper.view, paper.rank_by, paper.within) == ("paper", "gain", ())
 
 
 def test_means_over_data_sets_say_nothing_and_each_data_set_says_its_own():

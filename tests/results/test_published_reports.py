@@ -16,7 +16,7 @@ from fpbench.report.gathered import gather
 from fpbench.report.ideas import make_figure
 from fpbench.results.leaderboard import make_sheet
 from fpbench.results.other_sheets import to_data
-from fpbench.results.published_reports import ON_FRONT, PARETO, find_front
+from fpbench.results.pareto import ON_FRONT, PARETO, find_front
 from fpbench.results.ranking import rank
 from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.views import RANK_BY, make_view_boards

@@ -57,7 +57,7 @@ WRITING = {
 CALLS = {
     "load": lambda run, honest, out: [
         fpbench.load(run).rows(), fpbench.load(run).frame(), fpbench.load(run).leaderboards(),
-        fpbench.load(run).pareto(), fpbench.load(run).labels("learner"),
+        fpbench.load(run).labels("learner"),
         fpbench.load(run)._repr_html_(),
     ],
     "diff": lambda run, honest, out: fpbench.diff(run, honest),

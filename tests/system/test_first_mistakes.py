@@ -99,10 +99,8 @@ def test_a_run_says_what_it_can_rank_and_what_a_view_takes(toys, tmp_path):
     ) as e:
         run.leaderboard(by="foo")
     assert len(str(e.value)) < 400
-    with pytest.raises(
-        StoreError, match="no results for the view 'mechanisms': it takes audits with"
-    ):
-        run.leaderboard(view="mechanisms")
+    with pytest.raises(StoreError, match="no results for the view 'audits': it takes audits with"):
+        run.leaderboard(view="audits")
     (tmp_path / "taken").write_text("")
     with pytest.raises(StoreError, match="choose another"):
         fpbench.run(file, out=tmp_path / "taken" / "run")

@@ -11,7 +11,6 @@ from fpbench.cli.screen import console
 from fpbench.cli.screen.sheets import show_sheet
 from fpbench.cli.screen.sparklines import list_curves
 from fpbench.results.leaderboard import make_sheet
-from fpbench.results.other_sheets import make_grid_sheet
 from fpbench.results.verdicts.standings import Standing
 from fpbench.results.verdicts.verdict_sheets import list_verdict_sheets, make_standings_sheet
 from fpbench.results.verdicts.verdicts import ExpectationOutcome
@@ -73,9 +72,6 @@ def show_leaderboard(
         console.choose_terminal().print()
         table = replace(table, title="", opening=())
     show_sheet(table)
-    grid = make_grid_sheet(board) if board.view == "mechanisms" else None
-    if grid is not None:
-        show_sheet(grid)
     # With only a few lines asked for, curves of the others are left out.
     curves = (
         make_curve_sheet(board) if most is None or most >= min(len(board.lines), MOST) else None

@@ -4,11 +4,9 @@
 const VIEWS = {
   combinations: ['Every combination', ''],
   attacks: ['Attacks', 'averaged over the models that they attack'],
-  correctors: ['Correctors', 'averaged over the guesses that they correct'],
   defences: ['Defences', 'learners by advantage: accuracy of the best attack minus that of always guessing the largest group'],
-  paper: ['As the paper ranks', 'every combination, by what the correction adds to the guess'],
   reports: ['Reports', 'fairness reports by the error of their rates, beside what they give away to the best attack; front: no other leaks less at as small an error'],
-  mechanisms: ['Mechanisms', 'with their policies, by the error of audits that use them'],
+  audits: ['Audits', 'mechanisms with their policies, by the error of audits that use them'],
 };
 const OPEN = ['combinations', 'defences', 'reports'];
 

@@ -66,8 +66,6 @@ const explorer = (run) => run.fronts.flatMap((said, number) => {
         tip: (i) => { const [, low, high] = points[i].values[aim] ?? []; return low === undefined || low === null ? null : `95 %: ${short(low)} to ${short(high)}`; } })),
       ...(points.some(promises) ? [{ title: 'guarantee', value: (i) => points[i].guarantee, text: (i) => points[i].guarantee || 'none' }] : []),
       { title: 'Pareto-optimal', choose: true, value: state, text: state, tone: (i) => (best.has(points[i]) ? 'done' : '') },
-      ...(points.some((point) => point.share !== null) ? [{ title: 'how sure', number: true, value: (i) => points[i].share,
-        text: (i) => (points[i].share === null ? '–' : `${Math.round(points[i].share * 100)} %`) }] : []),
     ],
     rows: points.map((_, i) => i), open: (i, measure) => open(points[i], measure),
   });

@@ -22,7 +22,6 @@ from fpbench.components.names import KINDS
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.results import leaderboard as board_columns
 from fpbench.results import other_sheets as board_data
-from fpbench.results import pareto
 from fpbench.results.contrast import compare
 from fpbench.results.ranking import rank
 from fpbench.results.rows.beside_others import add_comparisons
@@ -138,15 +137,9 @@ def show_audits():
 
 def show_views():
     results = add_comparisons(Results.of([*big_run(), *audits()], DECLARED))
-    for name in ("attacks", "correctors", "defences", "mechanisms"):
+    for name in ("attacks", "defences", "audits"):
         by = "advantage" if name == "defences" else "gain"
         show(make_view_boards(results, name, by, name))
-
-
-def show_front():
-    results = add_comparisons(Results.of(big_run()))
-    for front in pareto.find_fronts(results, "Front"):
-        show_sheet(pareto.make_front_sheet(front))
 
 
 def show_comparison():
@@ -163,7 +156,6 @@ SHOWS = {
     "combinations": show_combinations,
     "audits": show_audits,
     "views": show_views,
-    "front": show_front,
     "comparison": show_comparison,
 }
 
