@@ -24,7 +24,7 @@ def limit_steps(db: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+        if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_INTERRUPT:
             raise
         raise sqlite3.DatabaseError("its list of tables has no end") from error
     finally:

@@ -101,7 +101,10 @@ class Session:
                 runner = Runner(
                     self.plan, store, number, engine, report, retries=retries, stop=stop
                 )
-                if not runner.run():
+                complete = runner.run()
+                with store.writing():
+                    store.tidy()
+                if not complete:
                     raise KeyboardInterrupt
         _check_still_there(directory, finished)
         return tuple(finished)

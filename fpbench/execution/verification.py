@@ -21,7 +21,7 @@ from fpbench.base.files import MATRIX_NAMES, read_matrix
 from fpbench.base.sheet import Paged, Separator, Sheet, make_table
 from fpbench.base.text import count_noun
 from fpbench.base.toml_files import parse_toml
-from fpbench.components.names import FIXED, KINDS, Status
+from fpbench.components.names import KINDS, Status
 from fpbench.components.own_measures import COMPUTED, MEASURED, list_misplaced
 from fpbench.data.table import Table
 from fpbench.execution.engines.opening import EngineRequest
@@ -34,21 +34,16 @@ from fpbench.store.differences import (
     FEW,
     NOT_COMPARABLE,
     CellChange,
+    RunPair,
     change_rows,
     count_rest,
-    is_near,
     is_time,
     list_environment_changes,
-    name_cell,
     name_comparison,
 )
 from fpbench.store.environment import have_same_kernels
-from fpbench.store.packing import is_identical
 from fpbench.store.results import Results
 from fpbench.store.store import Store
-
-_CellId = tuple[tuple[str, ...], int]
-"""Labels by kind, and the seed."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +58,6 @@ class CheckedCell:
     """Why the cell could not be run again."""
     same_code: bool = True
     """Whether the code and the data here equal those of the cell in the run."""
-    compared: tuple[str, ...] = ()
-    """Measures that were compared."""
     comparable: bool = True
     """Whether the kernels here can give the same numbers, see `Component.portable`."""
 
@@ -97,6 +90,8 @@ class Verification(Paged):
     """Names of measures, of any row of the run, that only fpbench may give to such rows."""
     contradictions: tuple[str, ...] = ()
     """How the cells of the run, of the sample or not, differ from those of its matrix."""
+    compared: tuple[str, ...] = ()
+    """Measures that were compared."""
 
     @property
     def same(self) -> bool:
@@ -107,17 +102,13 @@ class Verification(Paged):
     @property
     def computed(self) -> tuple[str, ...]:
         """Compared measures that fpbench itself computed again from the components' answers."""
-        return tuple(name for name in self._compared if name in COMPUTED)
+        return tuple(name for name in self.compared if name in COMPUTED)
 
     @property
     def reported(self) -> tuple[str, ...]:
         """Compared measures that components report of themselves; their notes come first."""
-        names = [name for name in self._compared if name not in COMPUTED]
+        names = [name for name in self.compared if name not in COMPUTED]
         return tuple(sorted(names, key=MEASURED.__contains__))
-
-    @property
-    def _compared(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for each in self.checked for name in each.compared))
 
     def page(self) -> list[Sheet | Separator]:
         """What `fpbench verify` shows."""
@@ -250,38 +241,45 @@ def recompute(
     if seed is None:
         seed = int(np.random.default_rng().integers(2**32))
     rng = np.random.default_rng(seed)
-    drawn = [rng.choice(each, min(sample, len(each)), replace=False) for each in (done, failed)]
-    sample_rows: dict[_CellId, int] = {
-        (results.combinations[results.combination[row]], int(results.seeds[row])): row
-        for row in np.sort(np.concatenate(drawn)).tolist()
-    }
-    seeds = tuple(sorted({seed for _, seed in sample_rows}))
+    drawn = np.zeros(len(results), np.bool_)
+    for each in (done, failed):
+        drawn[rng.choice(each, min(sample, len(each)), replace=False)] = True
+    stored = results.take(drawn)
     limits = matrix.limits.tighten(limits)
-    session = Session.prepare(replace(matrix, seeds=seeds, limits=limits), tables)
+    matrix = replace(matrix, seeds=tuple(np.unique(stored.seeds).tolist()), limits=limits)
+    session = Session.prepare(matrix, tables)
     exact = have_same_kernels([*environments, session.environment])
-    rows = results.rows()
     cells = {(_get_labels(cell), cell.seed): cell for cell in session.plan.cells}
-    planned = {place: cells[place] for place in sample_rows if place in cells}
+    places = zip(stored.combination.tolist(), stored.seeds.tolist(), strict=True)
+    planned = {
+        row: cells[place] for row, (number, cell_seed) in enumerate(places)
+        if (place := (stored.combinations[number], cell_seed)) in cells
+    }  # fmt: skip
     again = _run_again(session, planned.values(), jobs)
+    pair = RunPair(stored, again, exact=exact)
+    names = dict.fromkeys([*stored.names, *again.names])
+    changes: dict[int, list[CellChange]] = {row: [] for row in planned}
+    for name in names:
+        for number, *values in pair.find_changes(name):
+            at = int(pair.done[0][number])
+            changes[at].append(CellChange(pair.name_row(0, at), name, *values))
     checked = []
-    for place, cell in planned.items():
-        name, stored = name_cell(cell.labels, cell.seed), rows[sample_rows[place]]
-        row = again[cell.key]
-        same_code = cell.key == stored["cell"]
-        if stored["status"] == Status.FAILED:
-            if row["status"] == Status.DONE:
-                change = CellChange(name, "status", Status.FAILED.value, Status.DONE.value)
-                checked.append(CheckedCell(name, (change,), same_code=same_code))
-            continue
+    for row, other in zip(pair.rows[0].tolist(), pair.rows[1].tolist(), strict=True):
+        cell, name, status = planned[row], pair.name_row(0, row), str(again.statuses[other])
+        problem = None if status == Status.DONE else f"{status}: {again.reasons[other]}"
         # Whether a cell is portable is read from this plan, not from the run, which may be forged.
-        comparable = exact or cell.portable
-        result = _compare(name, stored, row, exact)
-        if result.problem is None:
-            result = replace(result, same_code=same_code, comparable=comparable)
-        checked.append(result)
+        comparable = exact or cell.portable or problem is not None
+        if stored.statuses[row] == Status.FAILED:
+            if problem:  # as it should
+                continue
+            changes[row].append(CellChange(name, "status", Status.FAILED.value, status))
+            comparable = True
+        same_code = cell.key == stored.cells[row]
+        checked.append(CheckedCell(name, tuple(changes[row]), problem, same_code, comparable))
     return Verification(
         path, tuple(checked), len(done), seed, list_environment_changes(then, session.environment),
         exact, _find_misplaced(results), tuple(_list_contradictions(results, session.plan)),
+        tuple(name for name in names if not is_time(name)),
     )  # fmt: skip
 
 
@@ -305,9 +303,9 @@ def _list_contradictions(results: Results, plan: Plan) -> Iterator[str]:
         rows_of.setdefault(results.combinations[number], []).append(row)
     for labels, rows in rows_of.items():
         name, cell = ", ".join(filter(None, labels)), planned.get(labels)
-        counts = Counter(results.statuses[row] for row in rows)
+        counts = Counter(results.statuses[rows].tolist())
         finished = counts[Status.DONE] + counts[Status.FAILED]
-        reasons = {results.reasons.get(row) for row in rows}
+        reasons = {results.reasons[row] for row in rows}
         if cell is None:
             yield f"{name}: is not in the matrix"
         elif sorted(results.seeds[rows].tolist()) != seeds:
@@ -331,7 +329,7 @@ def _find_misplaced(results: Results) -> tuple[str, ...]:
     audits = np.array(results.labels_of("auditor"), np.str_) != ""
     for block in results.blocks:
         for audit in np.unique(audits[results.combination[block.rows]]).tolist():
-            names |= dict.fromkeys(list_misplaced(block.names, audit))
+            names |= dict.fromkeys(list_misplaced(tuple(block.columns), audit))
     return tuple(names)
 
 
@@ -377,29 +375,10 @@ def _read_json(file: Path, content: bytes) -> Mapping[str, Any]:
     return data
 
 
-def _run_again(session: Session, cells: Iterable[Cell], jobs: int) -> dict[str, dict[str, Any]]:
-    """Rows, by key, of cells that are run again in a separate directory."""
+def _run_again(session: Session, cells: Iterable[Cell], jobs: int) -> Results:
+    """Results of cells that are run again in a separate directory."""
     part = session.restrict(cells)
     with tempfile.TemporaryDirectory(prefix="fpbench-verify-") as directory:
         part.run(Path(directory), EngineRequest(jobs=jobs))
         with Store(Path(directory)) as store:
-            return {row["cell"]: row for row in store.rows()}
-
-
-def _compare(
-    name: str, stored: Mapping[str, Any], row: Mapping[str, Any], exact: bool
-) -> CheckedCell:
-    """The new row of a cell, compared with its row in the run."""
-    if row["status"] != Status.DONE:
-        return CheckedCell(name, problem=f"{row['status']}: {row['reason']}")
-    names = [measure for measure in dict.fromkeys([*stored, *row]) if measure not in FIXED]
-    agree = is_identical if exact else is_near
-    changes = []
-    for measure in names:
-        one, other = stored.get(measure), row.get(measure)
-        # A time is never the same twice: it only has to be present.
-        same = measure in stored and measure in row if is_time(measure) else agree(one, other)
-        if not same:
-            changes.append(CellChange(name, measure, one, other))
-    compared = tuple(measure for measure in names if not is_time(measure))
-    return CheckedCell(name, tuple(changes), compared=compared)
+            return store.results()

@@ -96,7 +96,7 @@ class Gathered:
     def _texts(self, rows: RowGroup) -> dict[str, str]:
         """The measures that are the same text in all rows that have a text there."""
         texts = {name: {value for value in rows.values(name) if isinstance(value, str)}
-                 for name in self.results.names if len(self.results.texts(name)[0])}  # fmt: skip
+                 for name in self.results.names if self.results.texts(name)[1]}  # fmt: skip
         return {name: next(iter(values)) for name, values in texts.items() if len(values) == 1}
 
     @cached_property
@@ -141,7 +141,7 @@ def gather(
     with Store(run.path) as store:
         snapshot = read_snapshot(store)
         snapshot = replace(snapshot, results=snapshot.select(where))
-        if not any(snapshot.results.statuses):
+        if not (snapshot.results.statuses != "").any():
             raise StoreError(f"{run.path}: no cell has been run yet")
         return Gathered(
             title=snapshot.title or run.path.resolve().name,

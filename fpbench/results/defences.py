@@ -22,7 +22,6 @@ from fpbench.results.rows.selection import (
     match_rows,
     read_where,
     split_by_dataset,
-    take_rows,
 )
 from fpbench.store.results import Results, Rows
 
@@ -111,7 +110,7 @@ def rank_defences(
 
 def tally_defences(results: Results) -> Defended:
     """Learners with the accuracy of the strongest attack on each at each seed."""
-    attacks = take_rows(results, match_kind(results, "adversary"))
+    attacks = results.take(match_kind(results, "adversary"))
     guarantees = _read_guarantees(results)
     done, failed = attacks.finished()
     names = attacks.labels_of("dataset")
@@ -120,14 +119,14 @@ def tally_defences(results: Results) -> Defended:
     chosen, measures = [np.zeros(0, np.intp)], []
     for dataset in dict.fromkeys(names[i] for i in attacks.combination[done | failed].tolist()):
         here = match_rows(attacks, read_where({"dataset": dataset}))
-        part = take_rows(attacks, here)
+        part = attacks.take(here)
         inside, count, left_out = find_shared(part, ("dataset", "learner"))
         if left_out:
             attacked = "attack that was" if left_out == 1 else "attacks that were"
             notes[dataset] = [f"left out: {left_out} {attacked} not made on every learner"]
         if not count:
             notes[dataset] = ["nothing is ranked: no attack was made on every learner"]
-        tally, rows = Tallies(take_rows(part, inside)), np.flatnonzero(here)[inside]
+        tally, rows = Tallies(part.take(inside)), np.flatnonzero(here)[inside]
         notes.setdefault(dataset, []).extend(tally.describe_seeds())
         unproven = 0
         for learner, lines in _group_by_learner(tally).items():
@@ -162,7 +161,7 @@ def _collect_seeds(attacks: Results, chosen: Rows, measures: Sequence[_Floats]) 
     bare = replace(attacks, combinations=learners, combination=learner, blocks=(),
                    seconds=np.full(len(attacks), np.nan))  # fmt: skip
     values = np.concatenate(measures, axis=1) if measures else ()
-    return take_rows(bare.beside(chosen, dict(zip(_MEASURES, values, strict=False))), rows)
+    return bare.beside(chosen, dict(zip(_MEASURES, values, strict=False))).take(rows)
 
 
 def _group_by_learner(tally: Tallies) -> dict[_Learner, list[int]]:
@@ -242,11 +241,11 @@ def _read_guarantees(results: Results) -> dict[_Learner, tuple[str, dict[int, fl
 
 def _describe_epsilons(results: Results) -> dict[int, str]:
     """The neighbours and delta of the epsilon of each row, in words."""
-    rows, words = results.texts("model_neighbours")
+    positions, words = results.texts("model_neighbours")
     delta = results.numbers("model_delta")
     return {
-        row: results.word(word) + (f", delta {delta[row]:g}" if delta[row] > 0 else "")
-        for row, word in zip(rows.tolist(), words.tolist(), strict=True)
+        row: words[positions[row]] + (f", delta {delta[row]:g}" if delta[row] > 0 else "")
+        for row in np.flatnonzero(positions >= 0).tolist()
     }
 
 

@@ -21,7 +21,6 @@ from fpbench.results.levels import make_waterfall
 from fpbench.results.rows.comparability import OF_CLAIMS, describe_aspects, split_classes
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.rows.pooling import Pooled, pool
-from fpbench.results.rows.selection import take_rows
 from fpbench.results.sentences import summarise_leak
 from fpbench.results.statistics.signed_ranks import compare_neighbours, share_ranks
 from fpbench.store.results import Results
@@ -159,7 +158,7 @@ def _rank_class(
     kinds = tuple(kind for kind in maker.kinds if kind != "dataset")
     everywhere = _find_everywhere(tally, lines, len(of_dataset))
     if everywhere:
-        mean = Tallies(pool(take_rows(results, np.isin(tally.line, everywhere)), kinds).results)
+        mean = Tallies(pool(results.take(np.isin(tally.line, everywhere)), kinds).results)
         left = len(lines) - len(everywhere)
         of = f"{left} combination{'s' * (left != 1)}"
         exclusions = [f"left out: {of} that not every data set has"] if left else []

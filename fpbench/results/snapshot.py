@@ -133,7 +133,7 @@ def _count_missing(results: Results) -> str:
     done, failed = results.finished()
     if (done | failed).all():
         return ""
-    counts = Counter(results.statuses)
+    counts = Counter(results.statuses.tolist())
     skipped, waiting = counts[Status.SKIPPED], counts[""]
     parts = [f"{skipped:,} of {len(results):,} cells skipped"] if skipped else []
     parts += [f"{waiting:,} of {len(results):,} cells not run yet"] if waiting else []

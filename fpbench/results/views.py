@@ -31,7 +31,6 @@ from fpbench.results.rows.selection import (
     match_kind,
     split_by_dataset,
     take_common_lines,
-    take_rows,
 )
 from fpbench.store.results import Results
 
@@ -99,9 +98,7 @@ def _make_pooled_view(
     results: Results, name: str, rank_by: str, title: str, *, together: bool
 ) -> list[Leaderboard]:
     keep = _POOLED[name]
-    results = take_rows(
-        results, match_kind(results, "mechanism" if name == "audits" else "adversary")
-    )
+    results = results.take(match_kind(results, "mechanism" if name == "audits" else "adversary"))
     tally = Tallies(results)
     lines = list(range(len(tally)))
     if not lines:
@@ -113,7 +110,7 @@ def _make_pooled_view(
     for apart, notes, mine in part_lines(
         tally, describe_aspects(tally), lines, by, together=together
     ):
-        part = take_rows(results, np.isin(tally.line, mine))
+        part = results.take(np.isin(tally.line, mine))
         overall, *own = split_by_dataset(part)
         if own:  # a mean over all data sets compares only lines that all of them have
             rows, lacking = take_common_lines(overall[1], keep)

@@ -8,6 +8,7 @@ kernels computed count as equal within `TOLERANCE`. Rows of a component that doe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from fpbench.base.sheet import Paged, Separator, Sheet, make_table
 from fpbench.base.text import count_noun
 from fpbench.components.names import KINDS, PORTABLE
 from fpbench.store.environment import have_same_kernels
-from fpbench.store.packing import Bits, Kinds, ValueKind, is_identical
+from fpbench.store.packing import Column, is_identical
 from fpbench.store.results import Results
 from fpbench.store.store import Store
 
@@ -36,14 +37,10 @@ def is_near(one: Any, other: Any) -> bool:
     """Whether two floats are equal within `TOLERANCE`, or other values are identical."""
     if type(one) is not float or type(other) is not float:
         return is_identical(one, other)
-    return bool(_find_near(np.array([one]), np.array([other]))[0])
-
-
-def _find_near(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.bool_]:
-    with np.errstate(invalid="ignore", over="ignore"):
-        scale = np.maximum(1.0, np.maximum(np.abs(one), np.abs(other)))
-        close = np.isfinite(scale) & (np.abs(one - other) <= TOLERANCE * scale)
-    return np.asarray(close | (one == other) | (np.isnan(one) & np.isnan(other)))
+    if one == other or (math.isnan(one) and math.isnan(other)):
+        return True
+    scale = max(1.0, abs(one), abs(other))
+    return math.isfinite(scale) and abs(one - other) <= TOLERANCE * scale
 
 
 @dataclass(frozen=True)
@@ -219,9 +216,21 @@ def diff(one: str | Path, other: str | Path, *, most: int = 1_000) -> RunDiffere
         same_matrix = a.matrix == b.matrix
         sessions = [*a.sessions(), *b.sessions()]
         exact = have_same_kernels(session.environment for session in sessions)
-        pair = _Pair(a.results(), b.results(), exact)
-    spreads, changes, apart = pair.measures(most)
-    names, others = dict.fromkeys(pair.a.names), dict.fromkeys(pair.b.names)
+        pair = RunPair(a.results(), b.results(), exact=exact)
+    dependent, here, there = pair.find_dependent(), pair.runs[0].names, pair.runs[1].names
+    spreads: list[Spread] = []
+    apart: list[Spread] = []
+    changes: list[CellChange] = []
+    for name in here:
+        if name in there and not is_time(name):
+            found = pair.find_changes(name)
+            for group, which in ((spreads, False), (apart, True)):
+                if chosen := [each for each in found if bool(dependent[each[0]]) is which]:
+                    group.append(_measure_spread(name, chosen))
+            for place, *values in found:
+                if len(changes) < most and not dependent[place]:
+                    cell = pair.name_row(0, int(pair.done[0][place]))
+                    changes.append(CellChange(cell, name, *values))
     return RunDifference(
         one=first,
         other=second,
@@ -229,16 +238,16 @@ def diff(one: str | Path, other: str | Path, *, most: int = 1_000) -> RunDiffere
         environment=environment,
         exact=exact,
         compared=len(pair.done[0]),
-        incomparable=int(np.count_nonzero(pair.incomparable)),
-        apart=apart,
-        other_code=pair.other_code(),
-        only_one=pair.lacking(0),
-        only_other=pair.lacking(1),
-        measures_only_one=tuple(name for name in names if name not in others),
-        measures_only_other=tuple(name for name in others if name not in names),
-        statuses=pair.statuses(),
-        spreads=spreads,
-        changes=changes,
+        incomparable=int(np.count_nonzero(dependent)),
+        apart=tuple(sorted(apart, key=lambda spread: -spread.cells)),
+        other_code=pair.count_other_code(),
+        only_one=pair.list_lacking(0),
+        only_other=pair.list_lacking(1),
+        measures_only_one=tuple(name for name in here if name not in there),
+        measures_only_other=tuple(name for name in there if name not in here),
+        statuses=pair.list_statuses(),
+        spreads=tuple(sorted(spreads, key=lambda spread: -spread.cells)),
+        changes=tuple(changes),
     )
 
 
@@ -276,126 +285,86 @@ def name_cell(labels: Mapping[str, str], seed: int) -> str:
     return f"{names}, seed {seed}"
 
 
-class _Pair:
-    """Two runs, and the pairs of rows that are the same cell."""
+class RunPair:
+    """Two runs, and the cells that both have: cells with the same labels and seed."""
 
-    def __init__(self, a: Results, b: Results, exact: bool) -> None:
-        self.a, self.b, self._exact = a, b, exact
-        labels = {labels: i for i, labels in enumerate(dict.fromkeys(
-            [*a.combinations, *b.combinations]))}  # fmt: skip
-        seeds = np.unique(np.concatenate([a.seeds, b.seeds]))
-        flat = []
-        for run in (a, b):
-            numbers = np.array([labels[each] for each in run.combinations], np.int64)
-            flat.append(
-                numbers[run.combination] * max(len(seeds), 1) + np.searchsorted(seeds, run.seeds)
-            )
-        _, first, second = np.intersect1d(flat[0], flat[1], return_indices=True)
-        order = np.argsort(first)  # as the first run has them
-        self.rows: list[_Places] = [first[order], second[order]]
-        both = a.finished()[0][self.rows[0]] & b.finished()[0][self.rows[1]]
-        self.done: list[_Places] = [rows[both] for rows in self.rows]
-        self.incomparable = np.zeros(len(self.done[0]), dtype=bool)
-        """Cells done in both whose numbers depend on the kernel."""
-        if not exact:
-            for run, rows in zip((a, b), self.done, strict=True):
-                if PORTABLE in run.names:
-                    marked = run.kinds(PORTABLE)[rows] == ValueKind.BOOL
-                    self.incomparable |= marked & (run.bits(PORTABLE)[rows] == 0)
-        texts = {text: i for i, text in enumerate(dict.fromkeys([*a.words, *b.words]))}
-        self._words = list(texts)
-        self._number = [
-            np.array([texts[text] for text in run.words] or [0], np.int64) for run in (a, b)
-        ]
+    def __init__(self, one: Results, other: Results, *, exact: bool) -> None:
+        self.runs, self._exact = (one, other), exact
+        labels = {each: i for i, each in enumerate(
+            dict.fromkeys([*one.combinations, *other.combinations]))}  # fmt: skip
+        seeds = np.unique(np.concatenate([one.seeds, other.seeds]))
+        cells = [
+            np.array([labels[each] for each in run.combinations], np.int64)[run.combination]
+            * max(len(seeds), 1) + np.searchsorted(seeds, run.seeds)
+            for run in self.runs
+        ]  # fmt: skip
+        _, *rows = np.intersect1d(cells[0], cells[1], return_indices=True)
+        order = np.argsort(rows[0])  # as the first run has them
+        self.rows: list[_Places] = [each[order] for each in rows]
+        """Positions, in each run, of the cells that both have."""
+        both = one.finished()[0][self.rows[0]] & other.finished()[0][self.rows[1]]
+        self.done: list[_Places] = [each[both] for each in self.rows]
+        """The same of the cells that both have done."""
 
-    def _name_row(self, row: int) -> str:
-        return name_cell(self.a.labels(row), int(self.a.seeds[row]))
+    def name_row(self, which: int, row: int) -> str:
+        """The name of the cell in a row of one of the runs."""
+        run = self.runs[which]
+        return name_cell(run.labels(row), int(run.seeds[row]))
 
-    def lacking(self, which: int) -> tuple[str, ...]:
-        """Cells that only one run has."""
-        run = (self.a, self.b)[which]
-        alone = np.setdiff1d(np.arange(len(run)), self.rows[which])
-        return tuple(name_cell(run.labels(i), int(run.seeds[i])) for i in alone.tolist())
-
-    def other_code(self) -> int:
-        """Number of cells done in both, by other code or with other data."""
-        pairs = zip(*(rows.tolist() for rows in self.done), strict=True)
-        return sum(self.a.cells[i] != self.b.cells[j] for i, j in pairs)
-
-    def statuses(self) -> tuple[CellChange, ...]:
-        """Cells whose status differs, with the reasons."""
-
-        def describe(run: Results, row: int) -> str:
-            status = run.statuses[row] or "not run yet"
-            why = run.reasons.get(row)
-            return f"{status}: {why}" if why else status
-
-        pairs = zip(*(rows.tolist() for rows in self.rows), strict=True)
-        return tuple(
-            CellChange(self._name_row(i), "status", describe(self.a, i), describe(self.b, j))
-            for i, j in pairs
-            if self.a.statuses[i] != self.b.statuses[j]
-        )
-
-    def measures(
-        self, most: int
-    ) -> tuple[tuple[Spread, ...], tuple[CellChange, ...], tuple[Spread, ...]]:
-        """Differences of comparable cells, their changes, and differences of other cells."""
-        spreads: list[Spread] = []
-        apart: list[Spread] = []
-        changes: list[CellChange] = []
-        both = set(self.b.names)
-        for name in self.a.names:
-            if is_time(name) or name not in both:
-                continue
-            places = self._find_different(name)
-            beyond = self.incomparable[places]
-            for chosen, group in ((places[~beyond], spreads), (places[beyond], apart)):
-                if len(chosen):
-                    group.append(self._spread(name, chosen))
-            changes += [
-                self._make_change(name, int(i)) for i in places[~beyond][: most - len(changes)]
-            ]
-        by_cells = (
-            tuple(sorted(spreads_of, key=lambda spread: -spread.cells))
-            for spreads_of in (spreads, apart)
-        )
-        first, second = by_cells
-        return first, tuple(changes), second
-
-    def _spread(self, name: str, places: _Places) -> Spread:
-        """The size of the differences of cells in a measure."""
-        a, b = (
-            run.numbers(name)[rows[places]]
-            for run, rows in zip((self.a, self.b), self.done, strict=True)
-        )
-        with np.errstate(invalid="ignore", over="ignore"):  # differences of infinities
-            apart = b - a
-            apart = apart[~np.isnan(apart)]
-            known = len(apart) > 0
-            return Spread(
-                name, len(places), float(np.abs(apart).max()) if known else None,
-                float(apart.mean()) if known else None,
-            )  # fmt: skip
-
-    def _find_different(self, name: str) -> _Places:
-        (kinds, bits), (kinds_b, bits_b) = self._take_values(0, name), self._take_values(1, name)
-        different = (kinds != kinds_b) | (bits != bits_b)
+    def find_dependent(self) -> NDArray[np.bool_]:
+        """(done,) whether numbers depend on the kernel, and the runs were of other kernels."""
+        dependent = np.zeros(len(self.done[0]), np.bool_)
         if not self._exact:
-            floats = (kinds == ValueKind.FLOAT) & (kinds_b == ValueKind.FLOAT)
-            different &= ~(floats & _find_near(bits.view(np.float64), bits_b.view(np.float64)))
-        return np.flatnonzero(different)
+            for run, rows in zip(self.runs, self.done, strict=True):
+                marks = run.values(PORTABLE)
+                dependent |= np.array([marks[row] is False for row in rows.tolist()], np.bool_)
+        return dependent
 
-    def _take_values(self, which: int, name: str) -> tuple[Kinds, Bits]:
-        run, rows = (self.a, self.b)[which], self.done[which]
-        kinds, bits = run.kinds(name)[rows], run.bits(name)[rows]
-        texts = kinds >= ValueKind.WORD
-        bits[texts] = self._number[which][bits[texts]]
-        return kinds, bits
+    def count_other_code(self) -> int:
+        """Number of cells done in both, by other code or with other data."""
+        one, other = (run.cells[rows] for run, rows in zip(self.runs, self.done, strict=True))
+        return int((one != other).sum())
 
-    def _make_change(self, name: str, place: int) -> CellChange:
-        values = [
-            run.value(name, int(rows[place]))
-            for run, rows in zip((self.a, self.b), self.done, strict=True)
-        ]
-        return CellChange(self._name_row(int(self.done[0][place])), name, *values)
+    def list_lacking(self, which: int) -> tuple[str, ...]:
+        """Cells that only one run has."""
+        alone = np.setdiff1d(np.arange(len(self.runs[which])), self.rows[which])
+        return tuple(self.name_row(which, row) for row in alone.tolist())
+
+    def list_statuses(self) -> tuple[CellChange, ...]:
+        """Cells whose status differs, with the reasons."""
+        one, other = (run.statuses[rows] for run, rows in zip(self.runs, self.rows, strict=True))
+        changes = []
+        for place in np.flatnonzero(one != other).tolist():
+            rows = [int(each[place]) for each in self.rows]
+            told = []
+            for run, row in zip(self.runs, rows, strict=True):
+                why, status = run.reasons[row], str(run.statuses[row]) or "not run yet"
+                told.append(f"{status}: {why}" if why else status)
+            changes.append(CellChange(self.name_row(0, rows[0]), "status", *told))
+        return tuple(changes)
+
+    def find_changes(self, name: str) -> list[tuple[int, Any, Any]]:
+        """Places in `done` of the cells that differ in a measure, and its values.
+
+        A time is never the same twice: it only has to be present.
+        """
+        both = zip(self.runs, self.done, strict=True)
+        if is_time(name):
+            one, other = (run.has(name)[rows].tolist() for run, rows in both)
+            places = [i for i, present in enumerate(one) if present != other[i]]
+        else:
+            one, other = (np.array(run.values(name), object)[rows].tolist() for run, rows in both)
+            bits = Column.of([*one, *other]).data.view(np.int64).reshape(2, -1)
+            places = np.flatnonzero(bits[0] != bits[1]).tolist()
+        changes = [(i, one[i], other[i]) for i in places]
+        return changes if self._exact else [each for each in changes if not is_near(*each[1:])]
+
+
+def _measure_spread(name: str, changes: Sequence[tuple[int, Any, Any]]) -> Spread:
+    """The size of the differences of cells in a measure."""
+    pairs = [pair for _, *pair in changes if all(isinstance(x, int | float) for x in pair)]
+    gaps = np.diff(np.array(pairs, np.float64).reshape(-1, 2)).ravel()
+    gaps = gaps[~np.isnan(gaps)]
+    if not len(gaps):
+        return Spread(name, len(changes), None, None)
+    return Spread(name, len(changes), float(np.abs(gaps).max()), float(gaps.mean()))

@@ -85,16 +85,14 @@ def _to_long(results: Results) -> DataFrame:
     import pandas as pd
 
     fixed = results.fixed()
-    seconds = fixed.pop("seconds")
-    columns = {"seconds": (np.arange(len(results)), seconds)}
-    columns |= {name: results.column(name) for name in results.names}
-    rows = np.concatenate([rows for rows, _ in columns.values()])
-    values = [values for _, values in columns.values()]
-    if any(part.dtype == object for part in values):
-        values = [part.astype(object) for part in values]
-    frame = pd.DataFrame(fixed).take(rows)
-    frame["measure"] = [name for name, (mine, _) in columns.items() for _ in mine]
-    frame["value"] = np.concatenate(values)
+    parts = [(np.arange(len(results)), "seconds", fixed.pop("seconds").tolist())]
+    parts += [
+        (rows, name, column.values())
+        for name in results.names for rows, column in results.columns(name)
+    ]  # fmt: skip
+    frame = pd.DataFrame(fixed).take(np.concatenate([rows for rows, *_ in parts]))
+    frame["measure"] = [name for rows, name, _ in parts for _ in rows]
+    frame["value"] = [value for *_, values in parts for value in values]
     return frame.dropna(subset="value")
 
 

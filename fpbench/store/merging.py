@@ -23,6 +23,7 @@ from fpbench.store.differences import is_time, name_cell
 from fpbench.store.packing import is_identical
 from fpbench.store.reading import CellRecord, SessionRecord
 from fpbench.store.store import UNSHOWN_SEEDS, Store
+from fpbench.store.writing import PAGE
 
 _MOST_NAMED = 10
 """Greatest number of conflicts that are named; all are counted."""
@@ -164,7 +165,7 @@ class _Merger:
                 store.add_timings(source.spent())
             latest = store.environment()
             store.write("environment.json", json.dumps(latest, indent=2) + "\n")
-            counts = Counter(store.results(keys=False).statuses)
+            counts = Counter(store.results(keys=False).statuses.tolist())
             if matrix is not None:
                 store.write(matrix[0].name, matrix[1])
         return Merged(target, dict(counts), len(sessions))
@@ -201,20 +202,24 @@ class _Merger:
         """Add the results of all runs: the done result of each cell, or else its first failure."""
         often = Counter(key for source in self._stores for key in source.done())
         failed: dict[str, CellRecord] = {}
-        with store.pages() as pages:
-            for number, source in enumerate(self._stores):
-                for record in source.records():
-                    session = sessions.get((number, record.session))
-                    if session is None:
-                        raise StoreError(
-                            f"{source.directory}: cell {record.key} is of session no. "
-                            f"{record.session}, which is not there"
-                        )
-                    if record.status is not Status.DONE:
-                        if not often[record.key]:
-                            failed.setdefault(record.key, record._replace(session=session))
-                    elif often[record.key] == 1 or self._is_first(record, number):
-                        pages.add(record.key, session, record.seconds, record.measures)
+        written = 0
+        for number, source in enumerate(self._stores):
+            for record in source.records():
+                session = sessions.get((number, record.session))
+                if session is None:
+                    raise StoreError(
+                        f"{source.directory}: cell {record.key} is of session no. "
+                        f"{record.session}, which is not there"
+                    )
+                if record.status is not Status.DONE:
+                    if not often[record.key]:
+                        failed.setdefault(record.key, record._replace(session=session))
+                elif often[record.key] == 1 or self._is_first(record, number):
+                    store.put(record._replace(session=session))
+                    written += 1
+                    if written % PAGE == 0:
+                        store.tidy()
+        store.tidy()
         for record in failed.values():
             store.put(record)
 

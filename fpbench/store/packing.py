@@ -1,20 +1,19 @@
-"""The measures of a cell as bytes, which are read ten times as fast as JSON.
+"""Measures as plain values, and as columns of bytes, which are read much faster than JSON.
 
-A cell's measures are their names (its *layout*, which most cells of a run share) and a blob: a byte
-for the kind of each value, then eight bytes for each value, little endian. Numbers are exact to the
-last bit: whole numbers stay whole, NaN stays NaN. A text is stored once, as a *word*, and the
-blob holds its number. Final results are collected in *pages*, where the values of one measure of
-all cells are side by side. A blob holds data only: reading it runs no code.
+A column holds the values of one measure in many cells: eight bytes for each, little endian. They
+are numbers to the last bit, in which None is a NaN of its own, or positions in a list of values:
+most texts are the same in many cells. Bytes and JSON hold data only: reading them runs no code.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +21,187 @@ from numpy.typing import NDArray
 from fpbench.base.arguments import show_value
 from fpbench.base.errors import PluginError
 
-Kinds = NDArray[np.uint8]
-"""(names, rows) the `ValueKind` of each value."""
-Bits = NDArray[np.int64]
-"""(names, rows) the eight bytes of each value."""
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
+_NONE = 0x7FF8_0000_F9BE_0001
+"""The bits of the NaN that stands for None; computing gives none with such bits."""
+_TYPES = (type(None), bool, int, float, str)
+_LONGEST_NAME = 200
+_MOST_NAMES = 10_000
+_MOST_LETTERS = 2**20
+_MOST_BITS = 10_000
+"""Python refuses to write or read much longer numbers as digits."""
+
+
+def to_plain(measures: Mapping[str, Any]) -> dict[str, Any]:
+    """Measures as values of Python's own types.
+
+    Raises PluginError if a value is not a number, text or None, or is a number of too many digits.
+    """
+    return {_check_name(name): _to_plain(name, value) for name, value in measures.items()}
+
+
+def _check_name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise PluginError(f"the name of a measure must be a text, not {show_value(name)}")
+    return name
+
+
+def _to_plain(name: str, value: Any) -> Any:
+    match value:
+        case None:
+            return None
+        case bool() | np.bool_():
+            return bool(value)
+        case float() | np.floating():
+            return float(value)
+        case int() | np.integer():
+            if int(value).bit_length() <= _MOST_BITS:
+                return int(value)
+        case str():
+            return make_storable(value)
+    raise PluginError(
+        f"measure {name!r} must be a text, None, or a number of at most {_MOST_BITS} bits, not "
+        f"{type(value).__name__}"
+    )
+
+
+def make_storable(text: str) -> str:
+    """A text that UTF-8 can encode: file names may hold bytes that are not letters."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def why_not_storable(measures: Mapping[str, Any]) -> str | None:
+    """Why measures of a component cannot be stored in a row; None if they can."""
+    letters = 0
+    try:
+        for name, value in to_plain(measures).items():
+            if not (0 < len(name) <= _LONGEST_NAME and name.isprintable()):
+                return (
+                    f"the name of a measure must be 1 to {_LONGEST_NAME} letters that can be "
+                    f"shown, not {show_value(name[:40])}"
+                )
+            letters += len(value) if isinstance(value, str) else 0
+    except PluginError as error:
+        return str(error)
+    if letters > _MOST_LETTERS or len(measures) > _MOST_NAMES:
+        return (
+            f"measures must be at most {_MOST_NAMES:,}, and their texts {_MOST_LETTERS:,} letters, "
+            f"not {len(measures):,} and {letters:,}"
+        )
+    return None
+
+
+def read_plain(text: str) -> Any:
+    """JSON that a stranger may have written: a plain value, a list or a dictionary of such.
+
+    Raises ValueError if it is something else.
+    """
+    found = json.loads(text)
+    values = found.values() if isinstance(found, dict) else found
+    if not isinstance(found, dict | list) or not all(type(value) in _TYPES for value in values):
+        raise ValueError(f"not plain values: {text[:80]!r}")
+    if isinstance(found, dict):
+        return {make_storable(name): _store_text(value) for name, value in found.items()}
+    return list(map(_store_text, found))
+
+
+def _store_text(value: Any) -> Any:
+    return make_storable(value) if isinstance(value, str) else value
+
+
+@dataclass(frozen=True)
+class Column:
+    """The values of one measure in some cells."""
+
+    data: NDArray[Any]
+    """(n,) floats or whole numbers: the values, or their positions in `levels`."""
+    levels: Sequence[Any] | None = None
+    """The values that occur, each once; None if `data` holds the values themselves."""
+
+    @classmethod
+    def of(cls, values: Sequence[Any]) -> Column:
+        """Plain values as a column."""
+        kinds = set(map(type, values))
+        if float in kinds and kinds <= {float, type(None)}:
+            numbers = np.array(values, np.float64)
+            if type(None) in kinds:
+                absent = [value is None for value in values]
+                numbers.view(np.int64)[absent] = _NONE
+            return cls(numbers)
+        if kinds == {int} and min(values) >= _LEAST and max(values) <= _GREATEST:
+            return cls(np.array(values, np.int64))
+        place: dict[tuple[type, str], int] = {}
+        levels: list[Any] = []
+        data = np.empty(len(values), np.int64)
+        for i, value in enumerate(values):
+            key = type(value), value if isinstance(value, str) else repr(value)
+            data[i] = place.setdefault(key, len(place))
+            if len(levels) < len(place):
+                levels.append(value)
+        return cls(data, levels)
+
+    @classmethod
+    def read(cls, count: int, kind: str, data: bytes, levels: str | None) -> Column:
+        """A column of `count` cells, as `write` wrote it; ValueError if it is not one."""
+        types = {"float": "<f8", "int": "<i8"}
+        if not isinstance(data, bytes) or len(data) != 8 * count or kind not in types:
+            raise ValueError(f"not a column of {count} cells")
+        array = np.frombuffer(data, types[kind])
+        array = array.astype(array.dtype.newbyteorder("="), copy=False)
+        if levels is None:
+            return cls(array)
+        known = read_plain(levels)
+        if not isinstance(known, list) or kind != "int":
+            raise ValueError("values of a measure that are not a list")
+        if count and not 0 <= array.min() <= array.max() < len(known):
+            raise ValueError("a measure refers to a missing value")
+        return cls(array, known)
+
+    def write(self) -> tuple[str, bytes, str | None]:
+        """The kind of its numbers, their bytes, and its levels as JSON."""
+        kind = "float" if self.data.dtype == np.float64 else "int"
+        levels = None if self.levels is None else json.dumps(self.levels)
+        return kind, self.data.astype(self.data.dtype.newbyteorder("<")).tobytes(), levels
+
+    def take(self, which: NDArray[np.bool_]) -> Column:
+        """The values of a mask."""
+        return replace(self, data=self.data[which])
+
+    def values(self) -> list[Any]:
+        """The values as they were stored."""
+        if self.levels is not None:
+            return list(map(self.levels.__getitem__, self.data.tolist()))
+        values: list[Any] = self.data.tolist()
+        if self.data.dtype == np.float64:
+            for i in np.flatnonzero(self.data.view(np.int64) == _NONE).tolist():
+                values[i] = None
+        return values
+
+    def numbers(self) -> NDArray[np.float64]:
+        """(n,) the values as floats; NaN where there is no number."""
+        if self.levels is None:
+            return self.data.astype(np.float64, copy=False)
+        levels = np.array([*map(_to_float, self.levels)], np.float64)
+        return np.asarray(levels[self.data])
+
+
+def _to_float(value: Any) -> float:
+    if value is None or isinstance(value, str):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:  # a whole number that is too large for a float
+        return math.copysign(math.inf, value)
+
+
+def is_identical(one: Any, other: Any) -> bool:
+    """Whether two values are the same to the last bit: NaN is NaN, and -0.0 is not 0.0."""
+    if isinstance(one, float) and isinstance(other, float):
+        return struct.pack("<d", one) == struct.pack("<d", other)
+    return type(one) is type(other) and bool(one == other)
+
+
+# What `execution/wire` packs its messages with, until it has a format of its own.
 
 
 class ValueKind(IntEnum):
@@ -41,142 +217,39 @@ class ValueKind(IntEnum):
     """A whole number that eight bytes cannot hold: the number of a word, its digits."""
 
 
-_LEAST, _GREATEST = -(2**63), 2**63 - 1
-_LONGEST_NAME = 200
-_MOST_NAMES = 10_000
-_MOST_LETTERS = 2**20
-_MOST_BITS = 10_000
-"""Python refuses to write or read much longer numbers as digits."""
-
-
 def pack(measures: Mapping[str, Any], number: Callable[[str], int]) -> bytes:
-    """The values of measures as a blob, in their order.
-
-    `number`: returns the number of a word.
-
-    Raises PluginError if a value is not a number, text or None, or is a number of too many digits.
-    """
+    """The values of measures as bytes; `number` returns the number of a text."""
     kinds, values = bytearray(), []
-    for name, value in measures.items():
-        if not isinstance(name, str):
-            raise PluginError(f"the name of a measure must be a text, not {show_value(name)}")
-        kind, plain = _to_plain(name, value)
+    for value in to_plain(measures).values():
+        kind = _KINDS[type(value)]
+        if kind == ValueKind.INT and not _LEAST <= value <= _GREATEST:
+            kind, value = ValueKind.BIG, str(value)  # noqa: PLW2901
         kinds.append(kind)
-        values.append(number(plain) if kind in (ValueKind.WORD, ValueKind.BIG) else plain)
-    return bytes(kinds) + _make_format(bytes(kinds)).pack(*values)
+        texts = kind in (ValueKind.WORD, ValueKind.BIG)
+        values.append(number(value) if texts else 0 if value is None else value)
+    return bytes(kinds) + struct.pack("<" + "".join("qd"[k == 1] for k in kinds), *values)
 
 
-def why_not_storable(measures: Mapping[str, Any]) -> str | None:
-    """Why measures of a component cannot be stored in a row; None if they can."""
-    try:
-        pack(measures, lambda _: 0)
-        _check_size(measures)
-    except PluginError as error:
-        return str(error)
-    return None
+_KINDS = {type(None): ValueKind.NONE, float: ValueKind.FLOAT, int: ValueKind.INT,
+          bool: ValueKind.BOOL, str: ValueKind.WORD}  # fmt: skip
 
 
-def _check_size(measures: Mapping[str, Any]) -> None:
-    """Refuse names and texts that are too long or too many."""
-    letters = 0
-    for name, value in measures.items():
-        if not (0 < len(name) <= _LONGEST_NAME and name.isprintable()):
-            raise PluginError(
-                f"the name of a measure must be 1 to {_LONGEST_NAME} letters that can be shown, "
-                f"not {show_value(name[:40])}"
-            )
-        letters += len(value) if isinstance(value, str) else 0
-    if letters > _MOST_LETTERS or len(measures) > _MOST_NAMES:
-        raise PluginError(
-            f"measures must be at most {_MOST_NAMES:,}, and their texts {_MOST_LETTERS:,} letters, "
-            f"not {len(measures):,} and {letters:,}"
-        )
-
-
-def _to_plain(name: str, value: Any) -> tuple[ValueKind, Any]:
-    match value:
-        case None:
-            return ValueKind.NONE, 0
-        case bool() | np.bool_():
-            return ValueKind.BOOL, int(value)
-        case float() | np.floating():
-            return ValueKind.FLOAT, float(value)
-        case int() | np.integer():
-            whole = int(value)
-            if _LEAST <= whole <= _GREATEST:
-                return ValueKind.INT, whole
-            if whole.bit_length() <= _MOST_BITS:
-                return ValueKind.BIG, str(whole)
-        case str():
-            return ValueKind.WORD, str(value)
-    raise PluginError(
-        f"measure {name!r} must be a text, None, or a number of at most {_MOST_BITS} bits, not "
-        f"{type(value).__name__}"
-    )
-
-
-@lru_cache(maxsize=1024)
-def _make_format(kinds: bytes) -> struct.Struct:
-    return struct.Struct("<" + "".join("d" if kind == ValueKind.FLOAT else "q" for kind in kinds))
-
-
-def split(blobs: Sequence[bytes], width: int) -> tuple[Kinds, Bits]:
-    """The kinds and bits of the values of cells of one layout, by name and cell.
-
-    Raises ValueError if a blob is not one of `width` values.
-    """
+def split(blobs: Sequence[bytes], width: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The kinds and bits of `width` packed values, by name and blob; ValueError if not so many."""
     if any(len(blob) != 9 * width for blob in blobs):
         raise ValueError(f"measures of another length than {9 * width} bytes")
     raw = np.frombuffer(b"".join(blobs), np.uint8).reshape(len(blobs), 9 * width)
     kinds = np.ascontiguousarray(raw[:, :width].T)
-    wide = np.ascontiguousarray(raw[:, width:]).view("<i8")
-    return _check_kinds(kinds), np.ascontiguousarray(wide.T).astype(np.int64, copy=False)
-
-
-class CellPage(NamedTuple):
-    """Results of many cells of one layout, which are read at once."""
-
-    numbers: NDArray[np.int64]
-    """(cells,) the numbers of the cells."""
-    sessions: NDArray[np.int64]
-    seconds: NDArray[np.float64]
-    kinds: Kinds
-    bits: Bits
-
-    def to_bytes(self) -> bytes:
-        """The page as bytes: the widest arrays first, little endian."""
-        wide = (self.numbers, self.sessions, self.seconds.view(np.int64), self.bits)
-        return b"".join([*(part.astype("<i8").tobytes() for part in wide), self.kinds.tobytes()])
-
-
-def read_page(blob: bytes, count: int, width: int) -> CellPage:
-    """A page of `count` cells and `width` names; ValueError if the bytes are not one."""
-    if count < 1 or len(blob) != count * (24 + 9 * width):
-        raise ValueError(f"a page that is not one of {count} cells and {width} measures")
-    wide = np.frombuffer(blob, "<i8", count * (3 + width)).astype(np.int64, copy=False)
-    wide = wide.reshape(3 + width, count)
-    kinds = np.frombuffer(blob, np.uint8, count * width, 8 * count * (3 + width))
-    return CellPage(
-        wide[0],
-        wide[1],
-        wide[2].view(np.float64),
-        _check_kinds(kinds.reshape(width, count)),
-        wide[3:],
-    )
-
-
-def _check_kinds(kinds: Kinds) -> Kinds:
     if kinds.size and kinds.max() > max(ValueKind):
         raise ValueError(f"a measure of the unknown kind {kinds.max()}")
-    return kinds
+    wide = np.ascontiguousarray(raw[:, width:]).view("<i8")
+    return kinds, np.ascontiguousarray(wide.T).astype(np.int64, copy=False)
 
 
-def unpack_values(kinds: Kinds, bits: Bits, word: Callable[[int], str]) -> list[Any]:
-    """The values of one name, as before packing."""
-    first = int(kinds[0]) if len(kinds) else 0
-    if first in (ValueKind.FLOAT, ValueKind.INT) and (kinds == first).all():  # nearly always
-        plain: list[Any] = (bits.view(np.float64) if first == ValueKind.FLOAT else bits).tolist()
-        return plain
+def unpack_values(
+    kinds: NDArray[np.uint8], bits: NDArray[np.int64], word: Callable[[int], str]
+) -> list[Any]:
+    """The values as before packing."""
     floats = bits.view(np.float64).tolist()
     return [
         _unpack_value(kind, whole, real, word)
@@ -197,29 +270,3 @@ def _unpack_value(kind: int, whole: int, real: float, word: Callable[[int], str]
         case ValueKind.BIG:
             return int(word(whole))
     return None
-
-
-def numbers(kinds: Kinds, bits: Bits, word: Callable[[int], str]) -> NDArray[np.float64]:
-    """The values of one name as floats; NaN where there is no number."""
-    if (kinds == ValueKind.FLOAT).all():
-        return bits.view(np.float64)
-    floats = np.where(kinds == ValueKind.FLOAT, bits.view(np.float64), np.nan)
-    whole = (kinds == ValueKind.INT) | (kinds == ValueKind.BOOL)
-    floats[whole] = bits[whole]
-    for i in np.flatnonzero(kinds == ValueKind.BIG):
-        floats[i] = _round_number(word(int(bits[i])))
-    return floats
-
-
-def _round_number(digits: str) -> float:
-    try:
-        return float(int(digits))
-    except OverflowError:  # too large for a float
-        return math.inf if not digits.startswith("-") else -math.inf
-
-
-def is_identical(one: Any, other: Any) -> bool:
-    """Whether two values are the same to the last bit: NaN is NaN, and -0.0 is not 0.0."""
-    if isinstance(one, float) and isinstance(other, float):
-        return struct.pack("<d", one) == struct.pack("<d", other)
-    return type(one) is type(other) and bool(one == other)

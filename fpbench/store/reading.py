@@ -16,13 +16,9 @@ from fpbench.base.toml_files import check_depth
 from fpbench.components.names import FIXED, KINDS, Status
 from fpbench.components.records import MeasureValues
 from fpbench.matrix.plan import Cell
-from fpbench.store import packing
-from fpbench.store.packing import ValueKind, read_page
+from fpbench.store.packing import Column, make_storable, read_plain
 from fpbench.store.results import Block, Labels, Results
-from fpbench.store.writing import make_storable, read_page_numbers
-
-_AT_ONCE = 10_000
-"""Rows that are fetched at a time."""
+from fpbench.store.writing import read_page_numbers
 
 
 class SessionRecord(NamedTuple):
@@ -46,13 +42,13 @@ class CellRecord(NamedTuple):
     trace: str | None = None
 
 
-def read_results(db: sqlite3.Connection, *, keys: bool = True) -> Results:
-    """The rows of the planned cells, in the order of the plan.
+class _Page(NamedTuple):
+    """Results of cells that have the same measures."""
 
-    Raises sqlite3.Error, ValueError, TypeError, LookupError if the store is damaged.
-    """
-    with _hold_one_view(db):
-        return _Reader(db).results(keys)
+    numbers: NDArray[np.int64]
+    sessions: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+    columns: dict[str, Column]
 
 
 @contextmanager
@@ -68,173 +64,137 @@ def _hold_one_view(db: sqlite3.Connection) -> Iterator[None]:
         db.execute("ROLLBACK")
 
 
-class _Reader:
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-        self._words = _read_words(db)
-        self._layouts = _read_layouts(db)
-        self._numbers, self._chosen, self._seeds, self._reason = _read_planned(db)
-        self._order = np.argsort(self._numbers, kind="stable")
-        self._statuses = np.full(len(self._numbers), "", object)
-        self._seconds = np.full(len(self._numbers), np.nan)
-        self._reasons: dict[int, str] = {}
-        self._blocks: list[Block] = []
+def read_results(db: sqlite3.Connection, *, keys: bool = True) -> Results:
+    """The rows of the planned cells, in the order of the plan.
 
-    def results(self, keys: bool) -> Results:
-        combinations, place = _read_combinations(self._db)
-        numbers, which = find_unique(self._chosen)
-        self._read_pages(self._read_loose())
-        for row in np.flatnonzero(self._reason).tolist():
-            self._statuses[row] = Status.SKIPPED.value
-            self._reasons[row] = self._words[int(self._reason[row])]
-        return Results(
-            combinations=combinations,
-            combination=np.array([place[i] for i in numbers.tolist()], np.int64)[which],
-            seeds=self._seeds,
-            statuses=self._statuses.tolist(),
-            seconds=self._seconds,
-            cells=self._read_keys() if keys else [""] * len(self._numbers),
-            reasons=self._reasons,
-            blocks=self._blocks,
-            words=self._words,
-        )
+    Raises sqlite3.Error, ValueError, TypeError, LookupError if the store is damaged.
+    """
+    with _hold_one_view(db):
+        numbers, chosen, seeds = _read_planned(db)
+        labels, why = _read_combinations(db)
+        cells = np.full(len(numbers), "", object)
+        if keys:
+            known = dict(db.execute("SELECT id, key FROM known"))
+            cells[:] = [known[number] for number in numbers.tolist()]
+        pages, loose = list(_read_pages(db)), list(_read_loose(db))
+    combinations = dict.fromkeys(labels)
+    place = {each: i for i, each in enumerate(combinations)}
+    used, which = find_unique(chosen)
+    if len(used) and not 0 <= used[0] <= used[-1] < len(labels):
+        raise ValueError("a cell of a combination that is not there")
+    skips = np.array([why[i] for i in used.tolist()], object)[which]
+    reasons = np.full(len(numbers), None, object)
+    statuses = np.full(len(numbers), "", "U7")
+    seconds = np.full(len(numbers), np.nan)
+    blocks, order = [], np.argsort(numbers, kind="stable")
 
-    def _read_keys(self) -> list[str]:
-        known = dict(self._db.execute("SELECT id, key FROM known"))
-        return [known[number] for number in self._numbers.tolist()]
-
-    def _find_rows(self, numbers: NDArray[np.int64]) -> NDArray[np.intp]:
+    def find_rows(of: NDArray[np.int64]) -> NDArray[np.intp]:
         """The row of each cell; -1 for cells that are not planned."""
-        if not len(self._order):
-            return np.full(len(numbers), -1)
-        places = np.searchsorted(self._numbers, numbers, sorter=self._order)
-        rows = self._order[np.minimum(places, len(self._order) - 1)]
-        return np.where(self._numbers[rows] == numbers, rows, -1)
+        if not len(order):
+            return np.full(len(of), -1)
+        places = np.searchsorted(numbers, of, sorter=order)
+        rows = order[np.minimum(places, len(order) - 1)]
+        return np.where(numbers[rows] == of, rows, -1)
 
-    def _read_pages(self, loose: NDArray[np.bool_]) -> None:
-        """Read done cells, many at a time, but for those that were measured again since."""
-        for layout, count, data in self._db.execute("SELECT layout, count, data FROM page"):
-            names = self._layouts[layout]
-            page = read_page(data, count, len(names))
-            rows = self._find_rows(page.numbers)
-            here = (rows >= 0) & ~loose[rows]
-            if here.all():
-                kinds, bits, seconds = page.kinds, page.bits, page.seconds
-            else:
-                rows, seconds = rows[here], page.seconds[here]
-                kinds, bits = page.kinds[:, here], page.bits[:, here]
-            self._seconds[rows] = seconds
-            self._statuses[rows] = Status.DONE.value
-            self._add_block(names, rows, kinds, bits)
-
-    def _read_loose(self) -> NDArray[np.bool_]:
-        """Read cells that failed or are not in a page yet; return whether a row is one of them."""
-        # One more row: the row -1 of cells that are not planned points to it.
-        loose = np.zeros(len(self._numbers) + 1, np.bool_)
-        cursor = self._db.execute(
-            "SELECT number, status, seconds, layout, data, reason FROM result ORDER BY number"
-        )
-        while part := cursor.fetchmany(_AT_ONCE):
-            numbers = np.array([row[0] for row in part], np.int64)
-            rows = self._find_rows(numbers)
-            loose[rows[rows >= 0]] = True
-            layouts: dict[int, tuple[list[int], list[bytes]]] = {}
-            for row, (_, status, seconds, layout, data, reason) in zip(
-                rows.tolist(), part, strict=True
-            ):
-                if row < 0:
-                    continue
-                self._statuses[row] = Status(status).value
-                self._seconds[row] = seconds
-                if reason:
-                    self._reasons[row] = str(reason)
-                mine, blobs = layouts.setdefault(layout, ([], []))
-                mine.append(row)
-                blobs.append(data)
-            for layout, (mine, blobs) in layouts.items():
-                names = self._layouts[layout]
-                self._add_block(names, np.array(mine), *packing.split(blobs, len(names)))
-        return loose
-
-    def _add_block(
-        self,
-        names: tuple[str, ...],
-        rows: NDArray[np.intp],
-        kinds: packing.Kinds,
-        bits: packing.Bits,
-    ) -> None:
-        chosen = bits[kinds >= ValueKind.WORD]
-        if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self._words)):
-            raise ValueError("a measure refers to a missing text")
-        for number in set(bits[kinds == ValueKind.BIG].tolist()):
-            int(self._words[number])
-        if names and len(rows):
-            self._blocks.append(Block(names, rows, kinds, bits))
+    later = np.array([number for number, _ in loose], np.int64)
+    loose_rows = find_rows(later)
+    again = np.zeros(len(numbers) + 1, np.bool_)  # the last is the row -1
+    again[loose_rows[loose_rows >= 0]] = again[-1] = True
+    for page in pages:
+        rows = find_rows(page.numbers)
+        here = ~again[rows]
+        rows, columns = rows[here], page.columns
+        if not here.all():
+            columns = {name: column.take(here) for name, column in columns.items()}
+        seconds[rows], statuses[rows] = page.seconds[here], Status.DONE.value
+        blocks.append(Block(rows, columns))
+    layouts: dict[tuple[str, ...], list[tuple[int, MeasureValues]]] = {}
+    for row, (_, record) in zip(loose_rows.tolist(), loose, strict=True):
+        if row >= 0:
+            seconds[row], statuses[row] = record.seconds, record.status.value
+            reasons[row] = record.reason
+            layouts.setdefault(tuple(record.measures), []).append((row, record.measures))
+    for names, found in layouts.items():
+        columns = {name: Column.of([each[name] for _, each in found]) for name in names}
+        blocks.append(Block(np.array([row for row, _ in found]), columns))
+    skipped = np.array([each is not None for each in skips.tolist()], np.bool_)
+    statuses[skipped], reasons[skipped] = Status.SKIPPED.value, skips[skipped]
+    return Results(
+        combinations=list(combinations),
+        combination=np.array([place[labels[i]] for i in used.tolist()], np.int64)[which],
+        seeds=seeds,
+        statuses=statuses,
+        seconds=seconds,
+        cells=cells,
+        reasons=reasons,
+        blocks=[block for block in blocks if block.columns and len(block.rows)],
+    )
 
 
 def _read_planned(db: sqlite3.Connection) -> NDArray[np.int64]:
-    """(4, cells) number, combination, seed, and the word with the reason for a skip, or 0."""
-    parts = [np.zeros((4, 0), np.int64)]
+    """(3, cells) number, combination and seed."""
+    parts = [np.zeros((3, 0), np.int64)]
     for (data,) in db.execute("SELECT data FROM planned ORDER BY id"):
-        parts.append(np.frombuffer(data, "<i8").astype(np.int64, copy=False).reshape(4, -1))
+        parts.append(np.frombuffer(data, "<i8").astype(np.int64, copy=False).reshape(3, -1))
     return np.concatenate(parts, axis=1)
 
 
-def _read_layouts(db: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
-    return {
-        number: _parse_names(text) for number, text in db.execute("SELECT id, names FROM layout")
-    }
+def _read_combinations(db: sqlite3.Connection) -> tuple[list[Labels], list[str | None]]:
+    """The labels of each combination, and why it is skipped."""
+    labels, reasons = [], []
+    for i, (number, text, reason) in enumerate(db.execute("SELECT * FROM combination ORDER BY id")):
+        known = json.loads(text)
+        if number != i or not isinstance(known, dict) or not all(
+            kind in KINDS and isinstance(label, str) for kind, label in known.items()
+        ):  # fmt: skip
+            raise ValueError(f"not labels: {text[:80]!r}")
+        labels.append(tuple(make_storable(known.get(kind, "")) for kind in KINDS))
+        reasons.append(None if reason is None else str(reason))
+    return labels, reasons
 
 
-def _read_combinations(db: sqlite3.Connection) -> tuple[list[Labels], dict[int, int]]:
-    """Combinations of labels, and the position of each by its number."""
-    seen: dict[Labels, int] = {}
-    place = {}
-    for number, text in db.execute("SELECT id, labels FROM combination ORDER BY id"):
-        labels = _parse_labels(text)
-        named = tuple(labels.get(kind, "") for kind in KINDS)
-        place[number] = seen.setdefault(named, len(seen))
-    return list(seen), place
+def _read_pages(db: sqlite3.Connection) -> Iterator[_Page]:
+    measures: dict[int, list[tuple[Any, ...]]] = {}
+    for page, *measure in db.execute("SELECT page, name, kind, data, levels FROM measure"):
+        measures.setdefault(page, []).append(tuple(measure))
+    for page, count, data in db.execute("SELECT id, count, data FROM page"):
+        if count < 1 or len(data) != 24 * count:
+            raise ValueError(f"a page that is not one of {count} cells")
+        numbers, sessions = np.frombuffer(data, "<i8", 2 * count).reshape(2, count)
+        columns = {
+            make_storable(name): Column.read(count, kind, content, levels)
+            for name, kind, content, levels in measures.get(page, ())
+        }
+        _check_names(columns)
+        yield _Page(numbers, sessions, np.frombuffer(data, "<f8", count, 16 * count), columns)
 
 
-def _parse_labels(text: str) -> dict[str, str]:
-    labels = json.loads(text)
-    if not isinstance(labels, dict) or not all(
-        kind in KINDS and isinstance(label, str) for kind, label in labels.items()
-    ):
-        raise ValueError(f"not labels: {text[:80]!r}")
-    return {kind: make_storable(label) for kind, label in labels.items()}
-
-
-def _parse_names(text: str) -> tuple[str, ...]:
-    names = json.loads(text)
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"names of not a table of measures: {text[:80]!r}")
-    if len(set(names)) < len(names):
-        raise ValueError(f"repeated names of measures: {text[:80]!r}")
+def _check_names(names: dict[str, Any]) -> None:
     if not FIXED.isdisjoint(names):
-        raise ValueError(f"reserved names of measures: {text[:80]!r}")
-    return tuple(map(make_storable, names))
+        raise ValueError(f"reserved names of measures: {', '.join(FIXED & names.keys())}")
 
 
-def _read_words(db: sqlite3.Connection) -> list[str]:
-    """Texts by their number; numbers without one are empty."""
-    rows = db.execute("SELECT id, text FROM word ORDER BY id").fetchall()
-    words = [""] * (len(rows) + 1)
-    for number, text in rows:
-        words[number] = str(text)
-    return words
+def _read_loose(db: sqlite3.Connection) -> Iterator[tuple[int, CellRecord]]:
+    """Results that are in no page, by the number of their cells; the records have no keys."""
+    for number, session, status, seconds, text, reason, trace in db.execute("SELECT * FROM result"):
+        measures = read_plain(text)
+        if not isinstance(measures, dict):
+            raise ValueError(f"not measures: {text[:80]!r}")
+        _check_names(measures)
+        done = Status(status), float(seconds), measures
+        yield number, CellRecord("", int(session), *done, reason and str(reason), trace)
 
 
 def read_cells(db: sqlite3.Connection) -> Iterator[Cell]:
     """The planned cells, in the order of the plan."""
     with _hold_one_view(db):
-        words, known = _read_words(db), dict(db.execute("SELECT id, key FROM known"))
-        rows = db.execute("SELECT id, labels FROM combination")
-        labels = {number: _parse_labels(text) for number, text in rows}
+        known = dict(db.execute("SELECT id, key FROM known"))
+        labels, reasons = _read_combinations(db)
         planned = _read_planned(db)
-    for number, chosen, seed, reason in planned.T.tolist():
-        yield Cell(known[number], labels[chosen], seed, words[reason] if reason else None)
+    for number, chosen, seed in planned.T.tolist():
+        named = dict(zip(KINDS, labels[chosen], strict=True))
+        named = {kind: label for kind, label in named.items() if label}
+        yield Cell(known[number], named, seed, reasons[chosen])
 
 
 def read_done(db: sqlite3.Connection) -> set[str]:
@@ -250,36 +210,18 @@ def read_done(db: sqlite3.Connection) -> set[str]:
 def read_records(db: sqlite3.Connection) -> Iterator[CellRecord]:
     """All results, including those of cells that are no longer planned."""
     with _hold_one_view(db):
-        words, layouts = _read_words(db), _read_layouts(db)
-        known = dict(db.execute("SELECT id, key FROM known"))
-        later = set()
-        for number, session, status, seconds, layout, data, *texts in db.execute(
-            "SELECT number, session, status, seconds, layout, data, reason, trace FROM result"
-        ):
+        known, later = dict(db.execute("SELECT id, key FROM known")), set()
+        for number, record in _read_loose(db):
             later.add(number)
-            names = layouts[layout]
-            (measures,) = _unpack_measures(names, *packing.split([data], len(names)), words)
-            done = Status(status), float(seconds), measures
-            yield CellRecord(known[number], int(session), *done, *texts)
-        for layout, count, data in db.execute("SELECT layout, count, data FROM page"):
-            names = layouts[layout]
-            page = read_page(data, count, len(names))
-            columns = page.numbers.tolist(), page.sessions.tolist(), page.seconds.tolist()
-            measured = _unpack_measures(names, page.kinds, page.bits, words)
-            for number, session, seconds, measures in zip(*columns, measured, strict=True):
+            yield record._replace(key=known[number])
+        for page in _read_pages(db):
+            columns = [column.values() for column in page.columns.values()]
+            measured = zip(*columns, strict=True) if columns else [()] * len(page.numbers)
+            cells = page.numbers.tolist(), page.sessions.tolist(), page.seconds.tolist()
+            for number, session, seconds, values in zip(*cells, measured, strict=True):
                 if number not in later:
+                    measures = dict(zip(page.columns, values, strict=True))
                     yield CellRecord(known[number], session, Status.DONE, seconds, measures)
-
-
-def _unpack_measures(
-    names: tuple[str, ...], kinds: packing.Kinds, bits: packing.Bits, words: list[str]
-) -> list[MeasureValues]:
-    columns = [
-        packing.unpack_values(kinds[i], bits[i], words.__getitem__) for i in range(len(names))
-    ]  # fmt: skip
-    if not names:
-        return [{} for _ in range(kinds.shape[1])]
-    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def read_sessions(db: sqlite3.Connection) -> list[SessionRecord]:

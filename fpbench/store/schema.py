@@ -10,7 +10,7 @@ from fpbench.base.errors import StoreError
 
 APPLICATION = 0x66707374
 """Marks an SQLite file as a store: `fpst`."""
-VERSION = 2
+VERSION = 3
 """Version of the tables."""
 
 _TABLES = """
@@ -25,21 +25,19 @@ CREATE TABLE timing (
     PRIMARY KEY (action, component)
 ) WITHOUT ROWID;
 CREATE TABLE known (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE);
-CREATE TABLE combination (id INTEGER PRIMARY KEY, labels TEXT NOT NULL UNIQUE);
-CREATE TABLE layout (id INTEGER PRIMARY KEY, names TEXT NOT NULL UNIQUE);
-CREATE TABLE word (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE combination (id INTEGER PRIMARY KEY, labels TEXT NOT NULL, reason TEXT);
 CREATE TABLE planned (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE result (
     number INTEGER PRIMARY KEY REFERENCES known, session INTEGER NOT NULL REFERENCES session,
-    status TEXT NOT NULL, seconds REAL NOT NULL, layout INTEGER NOT NULL REFERENCES layout,
-    data BLOB NOT NULL, reason TEXT, trace TEXT
+    status TEXT NOT NULL, seconds REAL NOT NULL, measures TEXT NOT NULL, reason TEXT, trace TEXT
 );
-CREATE TABLE page (
-    id INTEGER PRIMARY KEY, layout INTEGER NOT NULL REFERENCES layout, count INTEGER NOT NULL,
-    data BLOB NOT NULL
+CREATE TABLE page (id INTEGER PRIMARY KEY, count INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE TABLE measure (
+    page INTEGER NOT NULL REFERENCES page, name TEXT NOT NULL, kind TEXT NOT NULL,
+    data BLOB NOT NULL, levels TEXT, PRIMARY KEY (page, name)
 );
 """
-"""Keys, labels, names and texts are numbered; the plan and measures are packed (`packing.py`)."""
+"""Cells are numbered by their keys. Results are written as JSON; final ones are moved to pages."""
 
 
 def create(db: sqlite3.Connection) -> None:
@@ -68,10 +66,8 @@ def check_content(db: sqlite3.Connection, name: str) -> None:
         (application,) = db.execute("PRAGMA application_id").fetchone()
         (version,) = db.execute("PRAGMA user_version").fetchone()
         tables = _read_tables(db)
-    if version != VERSION:
-        raise StoreError(f"{name}: has format {version}; this fpbench reads {VERSION} only")
-    if application != APPLICATION:
-        raise StoreError(f"{name}: an earlier fpbench made it: run its matrix again")
+    if (application, version) != (APPLICATION, VERSION):
+        raise StoreError(f"{name}: another version of fpbench made it: run its matrix again")
     if tables != _make_expected():
         odd = sorted({row[1] for row in tables ^ _make_expected()})
         raise StoreError(f"{name}: is not a store of fpbench: see {', '.join(odd)}")

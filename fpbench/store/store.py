@@ -35,6 +35,7 @@ from fpbench.store.connections import (
     suggest_remedy,
 )
 from fpbench.store.locks import STORE, Lock, is_locked_here
+from fpbench.store.packing import make_storable, to_plain
 from fpbench.store.reading import (
     CellRecord,
     SessionRecord,
@@ -46,15 +47,7 @@ from fpbench.store.reading import (
 )
 from fpbench.store.results import Results
 from fpbench.store.schema import create, is_empty
-from fpbench.store.writing import (
-    PAGE,
-    Pages,
-    make_storable,
-    number_text,
-    pack_measures,
-    write_pages,
-    write_plan,
-)
+from fpbench.store.writing import PAGE, number_key, write_pages, write_plan
 
 _DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, RecursionError)
 
@@ -253,8 +246,7 @@ class Store:
 
     def plan(self, about: Mapping[str, str], cells: Iterable[Cell]) -> None:
         """Write the plan; within a transaction."""
-        rows = ((c.key, json.dumps(dict(c.labels)), c.seed, c.reason) for c in cells)
-        write_plan(self._open, rows)
+        write_plan(self._open, cells)
         entries = [(name, make_storable(value)) for name, value in about.items()]
         self._open.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", entries)
 
@@ -297,15 +289,10 @@ class Store:
     def put(self, record: CellRecord) -> None:
         """Write a result, replacing an earlier one of this cell; within a transaction."""
         key, session, status, seconds, measures, *reasons = record
-        layout, data = pack_measures(self._open, measures)
+        text = json.dumps(to_plain(measures))
         texts = (None if text is None else make_storable(text) for text in reasons)
-        place = number_text(self._open, "known", "key", key)
-        row = (place, session, status.value, seconds, layout, data, *texts)
-        self._open.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-
-    def pages(self) -> Pages:
-        """A writer of many results of cells that have none yet; within a transaction."""
-        return Pages(self._open)
+        row = (number_key(self._open, key), session, status.value, seconds, text, *texts)
+        self._open.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     def tidy(self) -> None:
         """Move final results to pages, which are read at once; within a transaction."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from strangers import drop_results
 
 import fpbench
 from fpbench import InputError, Measure, Status, StoreError
@@ -183,10 +184,7 @@ def add_line(store):
 
 
 def empty(store):
-    keys = [cell.key for cell in store.cells() if is_chosen(cell)]
-    with store.writing():
-        query = "DELETE FROM result WHERE number IN (SELECT id FROM known WHERE key = ?)"
-        store._db.executemany(query, [(key,) for key in keys])
+    drop_results(store, {cell.key for cell in store.cells() if is_chosen(cell)})
 
 
 @pytest.mark.parametrize(

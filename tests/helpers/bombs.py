@@ -44,6 +44,7 @@ def share_overflow(file):
     """Let two long texts of a store have the same pages."""
     with closing(sqlite3.connect(file, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = DELETE")
+        db.execute("VACUUM")  # new pages are adjacent
         (size,) = db.execute("PRAGMA page_size").fetchone()
         for letter in "AB":
             text = f'{{"note": "{letter * 3 * size}"}}'

@@ -105,3 +105,13 @@ def set_trap(file: Path, kind: str, outside: Path) -> bool:
 def copy_run(source: Path, target: Path) -> Path:
     """A copy, as it would come out of an archive."""
     return Path(shutil.copytree(source, target))
+
+
+def drop_results(store, keys):
+    """Forget that some cells of a run have results."""
+    records = [record for record in store.records() if record.key not in keys]
+    with store.writing():
+        for table in ("measure", "page", "result"):
+            store._db.execute(f"DELETE FROM {table}")
+        for record in records:
+            store.put(record)

@@ -4,19 +4,19 @@ import csv
 import json
 import os
 import re
-import sqlite3
 import time
-from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from browser import list_requests, needs_browser, set_width, start_chromium
 from runs import HOSTILE
+from strangers import drop_results
 
 from fpbench.base.text import format_percent, format_points, format_points_above
 from fpbench.report.writing import write_report
 from fpbench.results.pareto import ON_FRONT, PARETO
+from fpbench.store.store import Store
 
 pytestmark = [needs_browser, pytest.mark.slow]
 SECONDS = 90
@@ -521,8 +521,8 @@ def test_what_is_skipped_or_missing_is_said(chromium, toy_run, tmp_path):
         learner=[{"use": "parrot"}],
     )
     key = next(row["cell"] for row in run.rows() if row["status"] == "done")
-    with closing(sqlite3.connect(run.path / "store.sqlite")) as db, db:
-        db.execute("DELETE FROM result WHERE number = (SELECT id FROM known WHERE key = ?)", (key,))
+    with Store(run.path, create=True) as store:
+        drop_results(store, {key})
     page = Page(chromium, write_report(run, tmp_path / "r.html"))
     assert page.one("#summary").text.startswith("8 cells (1 not run, 3 done, 4 skipped)")
     assert set(page.texts("#cells .notice")) == {

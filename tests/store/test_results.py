@@ -45,7 +45,7 @@ def test_columns_are_the_rows(given_rows):
             assert found == value if is_number and abs(value) < 2**53 else True
             assert is_number or math.isnan(found)
             assert results.has(name)[i] == (name in row)
-            assert results.value(name, i) == value
+            assert results.values(name)[i] == value
     done, failed = results.finished()
     assert done.tolist() == [row["status"] == Status.DONE for row in given_rows]
     assert failed.tolist() == [row["status"] == Status.FAILED for row in given_rows]
@@ -90,8 +90,3 @@ def test_more_measures_beside():
     assert [r.get("b", "-") for r in more.rows()] == [0.5, "-", None]
     assert more.names == ["a", "b"]
     assert results.names == ["a"]
-
-
-def test_a_word_that_is_not_there():
-    with pytest.raises(ValueError, match="word no. 3 of 0"):
-        Results.of([row()]).word(3)

@@ -166,7 +166,7 @@ def test_another_writer_is_one_clear_error(store, monkeypatch):
 
 def test_a_run_that_is_just_being_made_is_not_touched(tmp_path):
     (tmp_path / "store.sqlite").touch()
-    with pytest.raises(StoreError, match="has format 0"):
+    with pytest.raises(StoreError, match="another version of fpbench made it"):
         Store(tmp_path)
     assert (tmp_path / "store.sqlite").stat().st_size == 0
 
@@ -308,7 +308,6 @@ def test_pages_change_nothing_that_is_read(tmp_path, found, order):
 
 def test_many_cells_are_collected_as_a_run_goes_on(store, monkeypatch):
     monkeypatch.setattr("fpbench.store.store.PAGE", 10)
-    monkeypatch.setattr("fpbench.store.writing.PAGE", 10)
     cells = [Cell(f"k{i}", {"dataset": "d"}, i) for i in range(95)]
     session = store.begin(ABOUT, {}, cells)
     order = random.Random(0).sample(range(95), 95)
@@ -344,8 +343,8 @@ def test_a_cell_that_is_measured_again_counts_once(store):
 @pytest.mark.parametrize(
     ("pragma", "told"),
     [
-        ("application_id = 0", "an earlier fpbench made it: run its matrix again"),
-        ("user_version = 99", "has format 99; this fpbench reads 2 only"),
+        ("application_id = 0", "another version of fpbench made it: run its matrix again"),
+        ("user_version = 2", "another version of fpbench made it: run its matrix again"),
     ],
 )
 @pytest.mark.parametrize("create", [False, True])
@@ -562,9 +561,9 @@ def damaged(store, statement):
         "DROP TABLE result; CREATE VIEW result AS WITH RECURSIVE n(i) AS "
         "(SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS number FROM n",
         "CREATE TABLE more (x)",
-        "DROP TABLE word",
+        "DROP TABLE measure",
         "CREATE INDEX i ON result (status)",
-        "ALTER TABLE result ADD COLUMN y AS (hex(data))",
+        "ALTER TABLE result ADD COLUMN y AS (hex(measures))",
     ],
 )
 def test_tables_that_are_not_ours_are_refused(store, statement):
@@ -580,11 +579,24 @@ def test_tables_that_are_not_ours_are_refused(store, statement):
         "UPDATE page SET data = x'00'",
         "UPDATE page SET count = -1",
         "UPDATE page SET count = 9223372036854775807",
-        "UPDATE page SET layout = 77",
         "UPDATE page SET data = 'text'",
-        "UPDATE page SET data = CAST(zeroblob(length(data) - 3) || x'ffffff' AS BLOB)",
-        "UPDATE result SET data = x'01'",
-        "UPDATE result SET layout = 'gain'",
+        "UPDATE measure SET data = x'00'",
+        "UPDATE measure SET data = 'text'",
+        "UPDATE measure SET data = CAST(zeroblob(length(data) - 3) || x'ffffff' AS BLOB) "
+        "WHERE name = 'word'",
+        "UPDATE measure SET kind = 'complex'",
+        "UPDATE measure SET kind = 'float' WHERE name = 'word'",
+        "UPDATE measure SET levels = '[]' WHERE name = 'word'",
+        "UPDATE measure SET levels = '[[1]]' WHERE name = 'word'",
+        "UPDATE measure SET levels = '{\"x\": 1}' WHERE name = 'word'",
+        "UPDATE measure SET levels = '" + "[" * 100_000 + "' WHERE name = 'word'",
+        "UPDATE measure SET levels = '[" + "1" * 5_000 + "]' WHERE name = 'big'",
+        "UPDATE measure SET name = 'seed' WHERE name = 'word'",
+        "UPDATE result SET measures = '{'",
+        "UPDATE result SET measures = '[1]'",
+        "UPDATE result SET measures = '{\"a\": [1]}'",
+        "UPDATE result SET measures = '{\"seed\": 1}'",
+        "UPDATE result SET measures = '" + "[" * 100_000 + "'",
         "UPDATE result SET status = 'marvellous'",
         "UPDATE result SET seconds = 'long'",
         "UPDATE planned SET data = x'0102'",
@@ -592,10 +604,7 @@ def test_tables_that_are_not_ours_are_refused(store, statement):
         "UPDATE combination SET labels = '[]' WHERE id = 1",
         "UPDATE combination SET labels = '{\"dataset\": 3}' WHERE id = 1",
         "UPDATE combination SET labels = 'no JSON' WHERE id = 1",
-        "UPDATE layout SET names = '{}' WHERE id = 1",
-        "UPDATE layout SET names = '" + "[" * 100_000 + "' WHERE id = 1",
-        "DELETE FROM word",
-        "UPDATE word SET text = 'many' WHERE text LIKE '1%'",
+        "DELETE FROM combination",
         "DELETE FROM known",
     ],
 )

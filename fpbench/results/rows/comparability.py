@@ -55,10 +55,11 @@ def describe_aspects(tally: Tallies) -> dict[str, list[str]]:
 def _collect_texts(tally: Tallies, name: str) -> list[str]:
     """For each line the texts of its rows under a name."""
     results, texts_of = tally.results, [set[str]() for _ in range(len(tally))]
-    rows, words = results.texts(name)
-    for line, word in _list_distinct(tally.line[rows], words):
+    positions, words = results.texts(name)
+    rows = np.flatnonzero(positions >= 0)
+    for line, word in _list_distinct(tally.line[rows], positions[rows]):
         if line >= 0:
-            texts_of[line].add(results.word(word))
+            texts_of[line].add(words[word])
     numbers = results.numbers(name)
     rows = np.flatnonzero(~np.isnan(numbers))
     values, which = np.unique(numbers[rows], return_inverse=True)

@@ -40,7 +40,7 @@ class Tallies:
         self.done = np.bincount(self._of_rows, minlength=len(self))
         self.failed = np.bincount(self.line[failed], minlength=len(self))
         self._by_seed: dict[str, _Floats] = {}
-        self._texts: dict[str, NDArray[np.int64]] = {}
+        self._texts: dict[str, list[str]] = {}
         self._columns = _Columns(("seconds", *results.names), self._column)
 
     def __len__(self) -> int:
@@ -115,14 +115,15 @@ class Tallies:
     def text(self, name: str, number: int) -> str:
         """The text that all rows of a line have under a name; empty if they differ or have none."""
         if name not in self._texts:
-            rows, words = self.results.texts(name)
-            least = np.full(len(self) + 1, np.iinfo(np.int64).max)  # the last is of no line
-            greatest = np.full(len(self) + 1, -1)
-            np.minimum.at(least, self.line[rows], words)
-            np.maximum.at(greatest, self.line[rows], words)
-            self._texts[name] = np.where(least == greatest, least, -1)
-        word = int(self._texts[name][number])
-        return "" if word < 0 else self.results.word(word)
+            positions, words = self.results.texts(name)
+            rows = np.flatnonzero((positions >= 0) & (self.line >= 0))
+            pairs = np.unique(np.stack([self.line[rows], positions[rows]]), axis=1)
+            texts = [""] * len(self)
+            alone = np.bincount(pairs[0], minlength=len(self)) == 1
+            for line, position in pairs.T.tolist():
+                texts[line] = words[position] if alone[line] else ""
+            self._texts[name] = texts
+        return self._texts[name][number]
 
     @cached_property
     def reasons(self) -> list[tuple[str, ...]]:
@@ -130,25 +131,21 @@ class Tallies:
         reasons_of: list[dict[str, None]] = [{} for _ in range(len(self))]
         _, failed = self.results.finished()
         for row in np.flatnonzero(failed).tolist():
-            reasons_of[self.line[row]].setdefault(str(self.results.reasons.get(row)))
+            reasons_of[self.line[row]].setdefault(str(self.results.reasons[row]))
         return [tuple(reasons) for reasons in reasons_of]
 
     @cached_property
     def warnings(self) -> list[tuple[str, ...]]:
         """The texts of each line's measures that are named ..._warning, each once."""
         warnings_of: list[dict[str, None]] = [{} for _ in range(len(self))]
-        rank = np.full(len(self.results), -1)
-        rank[self._rows] = np.arange(len(self._rows))
         for name in self.results.names:
             if name.endswith("_warning"):
-                rows, words = self.results.texts(name)
-                order = np.argsort(rank[rows], kind="stable")
-                rows, words = rows[order], words[order]
-                pairs = np.stack([self.line[rows], words])[:, rank[rows] >= 0]
+                positions, words = self.results.texts(name)
+                pairs = np.stack([self._of_rows, positions[self._rows]])
                 _, first = np.unique(pairs, axis=1, return_index=True)
-                for line, word in pairs[:, np.sort(first)].T.tolist():
-                    if text := self.results.word(word):
-                        warnings_of[line].setdefault(text)
+                for line, position in pairs[:, np.sort(first)].T.tolist():
+                    if position >= 0 and words[position]:
+                        warnings_of[line].setdefault(words[position])
         return [tuple(warnings) for warnings in warnings_of]
 
     def _column(self, name: str) -> _Column:

@@ -115,9 +115,9 @@ def pool(results: Results, keep: Sequence[str]) -> Pooled:
         combinations=lines,
         combination=groups.line,
         seeds=groups.seed,
-        statuses=np.where(whole, Status.DONE.value, Status.FAILED.value).tolist(),
+        statuses=np.where(whole, Status.DONE.value, Status.FAILED.value),
         seconds=groups.sums(results.seconds[rows]),
-        cells=[""] * len(groups),
+        cells=np.full(len(groups), "", object),
         reasons=_find_reasons(results, rows, groups, whole),
         mean=mean,
         known=tuple(results.names),
@@ -173,13 +173,11 @@ class _Groups:
 
 def _find_reasons(
     results: Results, rows: NDArray[np.intp], groups: _Groups, whole: NDArray[np.bool_]
-) -> dict[int, str]:
+) -> NDArray[Any]:
     """Why a line lacks a seed: the reason of its first failed cell."""
-    reason_of: dict[int, str] = {}
-    lacking = np.flatnonzero(~whole[groups.of])
-    for row, group in zip(rows[lacking].tolist(), groups.of[lacking].tolist(), strict=True):
-        if row in results.reasons:
-            reason_of.setdefault(group, results.reasons[row])
-    for group in np.flatnonzero(~whole).tolist():
-        reason_of.setdefault(group, "not every setting has been run at this seed")
-    return reason_of
+    reasons = np.full(len(groups), None, object)
+    reasons[~whole] = "not every setting has been run at this seed"
+    for row, group in zip(rows[::-1].tolist(), groups.of[::-1].tolist(), strict=True):
+        if not whole[group] and results.reasons[row] is not None:
+            reasons[group] = results.reasons[row]
+    return reasons

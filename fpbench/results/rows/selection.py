@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.components.names import FIXED, KINDS
-from fpbench.store.results import Block, Results
+from fpbench.store.results import Results
 
 if TYPE_CHECKING:
     from fpbench.matrix.expectations import Scalar
@@ -80,7 +80,7 @@ def select_rows(results: Results, filters: Iterable[Filter]) -> Results:
         if not (kept & matches).any() and len(results):
             raise InputError(f"no row has {each}{_suggest_label(results, each)}")
         kept &= matches
-    return take_rows(results, kept)
+    return results.take(kept)
 
 
 def _check_filter(results: Results, each: Filter) -> Filter:
@@ -98,7 +98,7 @@ def _check_filter(results: Results, each: Filter) -> Filter:
     try:
         return replace(each, values=(float(value),))
     except ValueError:
-        if each.comparison not in ("=", "!=") or not len(results.texts(column)[0]):
+        if each.comparison not in ("=", "!=") or not results.texts(column)[1]:
             raise InputError(f"{each}: {value!r} is not a number") from None
     return each
 
@@ -138,11 +138,8 @@ def _match_texts(results: Results, column: str, texts: Sequence[str], *, pattern
         ]
     if column in FIXED:
         return np.array([fits(value) for value in results.values(column)], np.bool_)
-    rows, words = results.texts(column)
-    matching = [word for word in np.unique(words).tolist() if fits(results.word(word))]
-    matches = np.zeros(len(results), np.bool_)
-    matches[rows[np.isin(words, matching)]] = True
-    return matches
+    positions, words = results.texts(column)
+    return np.array([*map(fits, words), False], np.bool_)[positions]  # the last is of none
 
 
 def _suggest_label(results: Results, each: Filter) -> str:
@@ -151,38 +148,6 @@ def _suggest_label(results: Results, each: Filter) -> str:
         return ""
     labels = sorted({*results.labels_of(each.column)} - {""})
     return f"; {suggest_name(str(each.values[0]), labels)}" if labels else ": the run uses none"
-
-
-def take_rows(results: Results, kept: Mask) -> Results:
-    """The rows of a mask, in their order."""
-    if kept.all():
-        return results
-    rows = np.flatnonzero(kept)
-    place = np.cumsum(kept) - 1
-    done, failed = results.finished()
-    part = replace(
-        results,
-        combination=results.combination[rows],
-        seeds=results.seeds[rows],
-        statuses=_take_labels(results.statuses, rows),
-        seconds=results.seconds[rows],
-        cells=_take_labels(results.cells, rows),
-        reasons={int(place[i]): why for i, why in results.reasons.items() if kept[i]},
-        blocks=[
-            block for each in results.blocks if len((block := _take_part(each, kept, place)).rows)
-        ],
-    )
-    part.__dict__["_finished"] = (done[rows], failed[rows])  # so that they are not counted again
-    return part
-
-
-def _take_labels(values: Sequence[str], rows: NDArray[np.intp]) -> list[str]:
-    return [values[i] for i in rows.tolist()]
-
-
-def _take_part(block: Block, kept: Mask, place: NDArray[np.intp]) -> Block:
-    here = kept[block.rows]
-    return Block(block.names, place[block.rows[here]], block.kinds[:, here], block.bits[:, here])
 
 
 def match_kind(results: Results, kind: str) -> Mask:
@@ -202,7 +167,7 @@ def split_by_dataset(results: Results) -> Iterable[tuple[str, Results]]:
     yield f"overall: {len(used)} data sets", results
     for dataset in used:
         mine = np.array([name == dataset for name in names], np.bool_)
-        yield f"data set {dataset}", take_rows(results, mine[results.combination])
+        yield f"data set {dataset}", results.take(mine[results.combination])
 
 
 def take_common_lines(results: Results, keep: Sequence[str]) -> tuple[Results, list[str]]:
@@ -220,4 +185,4 @@ def take_common_lines(results: Results, keep: Sequence[str]) -> tuple[Results, l
     whole = {line for line, on in datasets.items() if len(on) == most}
     lacking = [" + ".join(filter(None, line)) for line in datasets if line not in whole]
     mine = np.array([line in whole for line in lines], np.bool_)
-    return take_rows(results, mine[results.combination]), lacking
+    return results.take(mine[results.combination]), lacking

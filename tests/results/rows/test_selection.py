@@ -12,7 +12,6 @@ from fpbench.results.rows.selection import (
     read_where,
     select_rows,
     split_by_dataset,
-    take_rows,
 )
 from fpbench.store.results import Results
 
@@ -49,13 +48,13 @@ def results():
 )
 def test_filters(text, cells):
     found = results()
-    assert select_rows(found, [read_filter(text)]).cells == cells.split()
+    assert select_rows(found, [read_filter(text)]).cells.tolist() == cells.split()
 
 
 def test_filters_are_joined():
     found = results()
     filters = [read_filter(text) for text in ("learner=p*", "seed<1", "epsilon>0")]
-    assert select_rows(found, filters).cells == ["10", "20"]
+    assert select_rows(found, filters).cells.tolist() == ["10", "20"]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,7 @@ def test_rows_that_are_chosen_are_the_same_rows():
     for text in ("learner=p*", "seed>0", "learner=tree"):
         taken = select_rows(found, [read_filter(text)])
         assert taken.rows() == [row for row in every if row["cell"] in taken.cells]
-    assert take_rows(found, np.zeros(len(found), bool)).rows() == []
+    assert found.take(np.zeros(len(found), bool)).rows() == []
 
 
 def test_scopes_are_all_rows_and_then_each_dataset():
@@ -109,5 +108,5 @@ def test_where_of_a_matrix_names_values_and_no_patterns():
     assert cells({"learner": ["plain", "tree"], "seed": 0}) == ["00", "30"]
     assert cells({"epsilon": [0, 1.1], "status": "done"}) == ["00", "11"]
     assert cells({"word": ["w2", 3], "seed": [1, 2]}) == ["21", "22"]
-    assert cells({"reason": "why"}) == ["31"] and cells({"mechanism": ""}) == found.cells
+    assert cells({"reason": "why"}) == ["31"] and cells({"mechanism": ""}) == found.cells.tolist()
     assert cells({"nothing": 1}) == cells({"nothing": "x"}) == []
