@@ -29,6 +29,7 @@ from fpbench.components.names import ATTACK, Status
 from fpbench.matrix.plan import Cell
 from fpbench.store.reading import CellRecord
 from fpbench.store.store import Store
+from fpbench.store.writing import PAGE
 
 ROWS = 1_000_000
 SHAPES = (100, 1_000)
@@ -87,7 +88,9 @@ def make(directory: Path, rows: int, seeds: int) -> None:
                 else:
                     numbers = measures(rng)
                     store.put(CellRecord(cell.key, session, Status.DONE, 1.5, numbers))  # type: ignore[arg-type]
-            store.tidy()  # as a run does every 4,096 cells
+                if i % PAGE == PAGE - 1:  # as a run does
+                    store.tidy()
+            store.tidy()
 
 
 def ours(directory: Path) -> tuple[float, float]:

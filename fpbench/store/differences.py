@@ -43,6 +43,14 @@ def is_near(one: Any, other: Any) -> bool:
     return math.isfinite(scale) and abs(one - other) <= TOLERANCE * scale
 
 
+def find_different(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Names of the measures that two results of a cell do not have alike, to the last bit."""
+    return [
+        name for name in dict.fromkeys([*one, *other])
+        if name not in one or name not in other or not is_identical(one[name], other[name])
+    ]  # fmt: skip
+
+
 @dataclass(frozen=True)
 class CellChange:
     """A measure or status of a cell that differs between two runs."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import tempfile
@@ -18,9 +17,9 @@ from fpbench.base.arguments import show_value, to_new_directory, to_path
 from fpbench.base.errors import StoreError
 from fpbench.base.files import read_matrix
 from fpbench.components.names import Status
+from fpbench.components.records import MeasureValues
 from fpbench.matrix.plan import Cell
-from fpbench.store.differences import is_time, name_cell
-from fpbench.store.packing import is_identical
+from fpbench.store.differences import find_different, is_time, name_cell
 from fpbench.store.reading import CellRecord, SessionRecord
 from fpbench.store.store import UNSHOWN_SEEDS, Store
 from fpbench.store.writing import PAGE
@@ -142,8 +141,8 @@ class _Merger:
         self._conflicts: list[str] = []
         self._count = 0
         self._cells: dict[_Place, tuple[Cell, int]] = {}
-        self._done: dict[str, tuple[int, bytes]] = {}
-        """The first run of cells that several runs have done, and a digest of its measures."""
+        self._done: dict[str, tuple[int, MeasureValues]] = {}
+        """The first run of cells that several runs have done, and its measures."""
 
     def write(self, directory: Path, target: Path) -> Merged:
         """Write the merged run to a directory, which the caller moves to the target."""
@@ -176,7 +175,8 @@ class _Merger:
         if cell.reason is None and known.reason is not None:
             self._cells[place] = cell, number  # what can be run here is not skipped
         elif cell.reason is None and known.key != cell.key:
-            self._note_conflict(cell, "made by other code, data or versions", other, number)
+            where = " and ".join(str(self._stores[i].directory) for i in (other, number))
+            self._note(cell, f"made by other code, data or versions in {where}")
 
     def _iterate_in_order(self) -> Iterator[Cell]:
         """The cells in the order of a plan: combinations as in the first run, seeds ascending."""
@@ -225,34 +225,20 @@ class _Merger:
 
     def _is_first(self, record: CellRecord, number: int) -> bool:
         """Whether no earlier run did a cell that several have done."""
-        digest = _compute_digest(record)
-        other, known = self._done.setdefault(record.key, (number, digest))
-        if digest != known:
-            self._note_difference(record, other, number)
+        measures = {k: v for k, v in record.measures.items() if not is_time(k)}
+        other, known = self._done.setdefault(record.key, (number, measures))
+        if different := find_different(known, measures):
+            cell = next((c for c, _ in self._cells.values() if c.key == record.key), record.key)
+            one, two = (repr(each.get(different[0])) for each in (known, measures))
+            here, there = (self._stores[i].directory for i in (other, number))
+            self._note(cell, f"{different[0]} is {one} in {here} and {two} in {there}")
         return other == number
 
-    def _note_difference(self, record: CellRecord, other: int, number: int) -> None:
-        """Note that two runs measured the same cell differently."""
-        self._count += 1
-        if len(self._conflicts) >= _MOST_NAMED:
-            return
-        cell = next((c for c, _ in self._cells.values() if c.key == record.key), None)
-        named = name_cell(cell.labels, cell.seed) if cell else f"cell {record.key}"
-        theirs = next(r for r in self._stores[other].records() if r.key == record.key)
-        for name in dict.fromkeys([*theirs.measures, *record.measures]):
-            one, two = theirs.measures.get(name), record.measures.get(name)
-            if not is_time(name) and not is_identical(one, two):
-                where = self._stores[other].directory, self._stores[number].directory
-                values = f"{name} is {one!r} in {where[0]} and {two!r} in {where[1]}"
-                self._conflicts.append(f"{named}: {values}")
-                return
-        self._conflicts.append(f"{named}: other names of measures")
-
-    def _note_conflict(self, cell: Cell, why: str, other: int, number: int) -> None:
+    def _note(self, cell: Cell | str, conflict: str) -> None:
         self._count += 1
         if len(self._conflicts) < _MOST_NAMED:
-            where = f"{self._stores[other].directory} and {self._stores[number].directory}"
-            self._conflicts.append(f"{name_cell(cell.labels, cell.seed)}: {why} in {where}")
+            name = cell if isinstance(cell, str) else name_cell(cell.labels, cell.seed)
+            self._conflicts.append(f"{name}: {conflict}")
 
     def _check(self) -> None:
         if self._count:
@@ -263,13 +249,3 @@ class _Merger:
                 f"cannot be merged: {cells} not the same in all runs (`fpbench diff` shows more):"
                 + "".join(f"\n  {line}" for line in lines)
             )
-
-
-def _compute_digest(record: CellRecord) -> bytes:
-    """A digest of the measures, equal only for measures equal to the last bit."""
-    plain = sorted(
-        (name, type(value).__name__, repr(value))
-        for name, value in record.measures.items()
-        if not is_time(name)
-    )
-    return hashlib.blake2b(repr(plain).encode(), digest_size=16).digest()

@@ -1,8 +1,8 @@
 """Measures as plain values, and as columns of bytes, which are read much faster than JSON.
 
 A column holds the values of one measure in many cells: eight bytes for each, little endian. They
-are numbers to the last bit, in which None is a NaN of its own, or positions in a list of values:
-most texts are the same in many cells. Bytes and JSON hold data only: reading them runs no code.
+are numbers to the last bit, of which one stands for None, or positions in a list of values: most
+texts are the same in many cells. Bytes and JSON hold data only: reading them runs no code.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from fpbench.base.arguments import show_value
 from fpbench.base.errors import PluginError
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
-_NONE = 0x7FF8_0000_F9BE_0001
-"""The bits of the NaN that stands for None; computing gives none with such bits."""
+_NONE = {"f": 0x7FF8_0000_F9BE_0001, "i": _LEAST}
+"""The bits that stand for None: a NaN that computing never gives, and the least whole number."""
 _TYPES = (type(None), bool, int, float, str)
 _LONGEST_NAME = 200
 _MOST_NAMES = 10_000
@@ -121,15 +121,14 @@ class Column:
     @classmethod
     def of(cls, values: Sequence[Any]) -> Column:
         """Plain values as a column."""
-        kinds = set(map(type, values))
-        if float in kinds and kinds <= {float, type(None)}:
-            numbers = np.array(values, np.float64)
-            if type(None) in kinds:
-                absent = [value is None for value in values]
-                numbers.view(np.int64)[absent] = _NONE
-            return cls(numbers)
-        if kinds == {int} and min(values) >= _LEAST and max(values) <= _GREATEST:
-            return cls(np.array(values, np.int64))
+        kinds = set(map(type, values)) - {type(None)}
+        if kinds == {float}:
+            absent = [value is None for value in values]
+            return cls.of_numbers(np.array(values, np.float64), np.array(absent))
+        whole = [_LEAST if value is None else value for value in values]
+        small = kinds == {int} and min(whole) >= _LEAST and max(whole) <= _GREATEST
+        if small and _LEAST not in values:
+            return cls(np.array(whole, np.int64))
         place: dict[tuple[type, str], int] = {}
         levels: list[Any] = []
         data = np.empty(len(values), np.int64)
@@ -139,6 +138,12 @@ class Column:
             if len(levels) < len(place):
                 levels.append(value)
         return cls(data, levels)
+
+    @classmethod
+    def of_numbers(cls, numbers: NDArray[np.float64], absent: NDArray[np.bool_]) -> Column:
+        """Floats as a column, with None where they are absent."""
+        numbers.view(np.int64)[absent] = _NONE["f"]
+        return cls(numbers)
 
     @classmethod
     def read(cls, count: int, kind: str, data: bytes, levels: str | None) -> Column:
@@ -172,15 +177,21 @@ class Column:
         if self.levels is not None:
             return list(map(self.levels.__getitem__, self.data.tolist()))
         values: list[Any] = self.data.tolist()
-        if self.data.dtype == np.float64:
-            for i in np.flatnonzero(self.data.view(np.int64) == _NONE).tolist():
-                values[i] = None
+        for i in np.flatnonzero(self.absent).tolist():
+            values[i] = None
         return values
+
+    @property
+    def absent(self) -> NDArray[np.bool_]:
+        """(n,) whether a number is None; for a column without levels."""
+        return np.asarray(self.data.view(np.int64) == _NONE[self.data.dtype.kind])
 
     def numbers(self) -> NDArray[np.float64]:
         """(n,) the values as floats; NaN where there is no number."""
+        if self.levels is None and self.data.dtype == np.float64:
+            return self.data
         if self.levels is None:
-            return self.data.astype(np.float64, copy=False)
+            return np.where(self.absent, np.nan, self.data)
         levels = np.array([*map(_to_float, self.levels)], np.float64)
         return np.asarray(levels[self.data])
 

@@ -207,8 +207,8 @@ class Results(InWords):
         """These results with more measures of some rows; NaN becomes None."""
         columns = {}
         for name, numbers in measures.items():
-            values = np.asarray(numbers, np.float64).tolist()
-            columns[name] = Column.of([None if math.isnan(value) else value for value in values])
+            values = np.array(numbers, np.float64)
+            columns[name] = Column.of_numbers(values, np.isnan(values))
         return replace(self, blocks=[*self.blocks, Block(rows, columns)]) if len(rows) else self
 
     def labels_of(self, kind: str) -> list[str]:
@@ -273,7 +273,8 @@ class Results(InWords):
         columns = [column for _, column in self.columns(name)]
         if any(column.levels is not None for column in columns):
             return self._fill(name, np.nan).tolist()
-        if all(column.data.dtype == np.int64 for column in columns) and self.has(name).all():
+        whole = all(column.data.dtype == np.int64 and not column.absent.any() for column in columns)
+        if whole and self.has(name).all():
             return self._fill(name, 0).astype(np.int64)
         return self.numbers(name)
 

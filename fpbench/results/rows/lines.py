@@ -116,13 +116,13 @@ class Tallies:
         """The text that all rows of a line have under a name; empty if they differ or have none."""
         if name not in self._texts:
             positions, words = self.results.texts(name)
-            rows = np.flatnonzero((positions >= 0) & (self.line >= 0))
-            pairs = np.unique(np.stack([self.line[rows], positions[rows]]), axis=1)
-            texts = [""] * len(self)
-            alone = np.bincount(pairs[0], minlength=len(self)) == 1
-            for line, position in pairs.T.tolist():
-                texts[line] = words[position] if alone[line] else ""
-            self._texts[name] = texts
+            rows = np.flatnonzero(positions >= 0)
+            least = np.full(len(self) + 1, len(words))  # the last is of no line
+            greatest = np.full(len(self) + 1, -1)
+            np.minimum.at(least, self.line[rows], positions[rows])
+            np.maximum.at(greatest, self.line[rows], positions[rows])
+            same = np.where(least == greatest, least, -1)
+            self._texts[name] = [words[i] if i >= 0 else "" for i in same.tolist()]
         return self._texts[name][number]
 
     @cached_property
@@ -141,9 +141,8 @@ class Tallies:
         for name in self.results.names:
             if name.endswith("_warning"):
                 positions, words = self.results.texts(name)
-                pairs = np.stack([self._of_rows, positions[self._rows]])
-                _, first = np.unique(pairs, axis=1, return_index=True)
-                for line, position in pairs[:, np.sort(first)].T.tolist():
+                pairs = zip(self._of_rows.tolist(), positions[self._rows].tolist(), strict=True)
+                for line, position in dict.fromkeys(pairs):
                     if position >= 0 and words[position]:
                         warnings_of[line].setdefault(words[position])
         return [tuple(warnings) for warnings in warnings_of]

@@ -177,7 +177,7 @@ def _find_reasons(
     """Why a line lacks a seed: the reason of its first failed cell."""
     reasons = np.full(len(groups), None, object)
     reasons[~whole] = "not every setting has been run at this seed"
-    for row, group in zip(rows[::-1].tolist(), groups.of[::-1].tolist(), strict=True):
-        if not whole[group] and results.reasons[row] is not None:
-            reasons[group] = results.reasons[row]
+    for place in np.flatnonzero(~whole[groups.of])[::-1].tolist():
+        if (reason := results.reasons[rows[place]]) is not None:
+            reasons[groups.of[place]] = reason
     return reasons
