@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from fpbench.base.argument_types import check_arguments, check_methods
 from fpbench.base.arguments import to_path
 from fpbench.base.errors import FpbenchError
-from fpbench.base.sheet import Shown, write_html
+from fpbench.base.sheet import write_html
 from fpbench.base.text import show_lines
 from fpbench.execution.runner import Finished
-from fpbench.results.leaderboard import Leaderboard, make_sheet
-from fpbench.results.snapshot import Snapshot, read_snapshot
+from fpbench.results.leaderboard import make_sheet
+from fpbench.results.snapshot import Ranked, Snapshot, read_snapshot
 from fpbench.store.results import Results
 from fpbench.store.store import Store
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @check_methods
 @dataclass(frozen=True)
-class Run:
+class Run(Ranked):
     """A run on disk.
 
     Attributes
@@ -57,6 +57,9 @@ class Run:
         with Store(self.path) as store:
             return read_snapshot(store, keys=keys)
 
+    def _snapshot(self) -> Snapshot:
+        return self.read(keys=False)
+
     def results(self, where: str | Iterable[str] | None = None, *, keys: bool = True) -> Results:
         """The rows as columns, also for a million rows.
 
@@ -78,62 +81,6 @@ class Run:
     def frame(self) -> DataFrame:
         """The rows: labels, seed, status, reason, seconds, and one column per measure."""
         return self.results().frame()
-
-    def leaderboard(
-        self,
-        by: str | None = None,
-        *,
-        view: str = "combinations",
-        where: str | Iterable[str] = (),
-        together: bool = False,
-    ) -> Leaderboard:
-        """The first leaderboard: of the attacks, or of the audits if there are none.
-
-        Parameters
-        ----------
-        by, view, where, together
-            As for `leaderboards`.
-
-        Raises
-        ------
-        StoreError
-            If no cell was run, or the view has nothing to rank.
-        """
-        snapshot = self.read(keys=False)
-        return snapshot.leaderboard(by, view=view, where=where, together=together)
-
-    def leaderboards(
-        self,
-        by: str | None = None,
-        *,
-        view: str = "combinations",
-        where: str | Iterable[str] = (),
-        together: bool = False,
-    ) -> Shown[Leaderboard]:
-        """The leaderboards of a view, possibly none.
-
-        Parameters
-        ----------
-        by
-            The measure to rank by; by default that of the matrix, `advantage` for `defences` and
-            `rate_error` for `reports`.
-        view
-            `combinations` (of attacks and of audits), `attacks`, `defences`, `reports` or `audits`.
-        where
-            One or several filters for rows, such as `learner=pate*` or `epsilon<=1`.
-        together
-            Whether to rank incomparable lines together; each leaderboard then has a note.
-
-        Raises
-        ------
-        InputError
-            If the view, the measure or a filter is unknown; with the nearest name.
-        """
-        return self.read(keys=False).leaderboards(by, view=view, where=where, together=together)
-
-    def labels(self, kind: str, where: str | Iterable[str] = ()) -> list[str]:
-        """The labels of a kind in rows that pass filters, in the order of the plan."""
-        return self.read(keys=False).labels(kind, where)
 
     def report(self, output: str | Path | None = None, *, by: str | None = None) -> Path:
         """Write the run as one HTML file, as `fpbench report` does.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -32,8 +33,88 @@ class SavedRun(Protocol):
 
 
 @check_methods
+class Ranked(ABC):
+    """Base class of what can be ranked: a run on disk, and the content of one."""
+
+    @abstractmethod
+    def _snapshot(self) -> Snapshot:
+        """The content to rank."""
+
+    def leaderboard(
+        self,
+        by: str | None = None,
+        *,
+        view: str = "combinations",
+        where: str | Iterable[str] = (),
+        together: bool = False,
+    ) -> Leaderboard:
+        """The first leaderboard: of the attacks, or of the audits if there are none.
+
+        Parameters
+        ----------
+        by, view, where, together
+            As for `leaderboards`.
+
+        Raises
+        ------
+        StoreError
+            If no cell was run, or the view has nothing to rank.
+        """
+        snapshot = self._snapshot()
+        boards = self.leaderboards(by, view=view, where=where, together=together)
+        if boards:
+            return boards[0]
+        done, failed = snapshot.results.finished()
+        if not (done | failed).any():
+            raise StoreError(f"{snapshot.path}: no cell has been run yet")
+        takes = views.TAKES.get(view, "attacks or audits")
+        raise StoreError(f"{snapshot.path}: has no results for the view {view!r}: it takes {takes}")
+
+    def leaderboards(
+        self,
+        by: str | None = None,
+        *,
+        view: str = "combinations",
+        where: str | Iterable[str] = (),
+        together: bool = False,
+    ) -> Shown[Leaderboard]:
+        """The leaderboards of a view, possibly none.
+
+        Parameters
+        ----------
+        by
+            The measure to rank by; by default that of the matrix, `advantage` for `defences` and
+            `rate_error` for `reports`.
+        view
+            `combinations` (of attacks and of audits), `attacks`, `defences`, `reports` or `audits`.
+        where
+            One or several filters for rows, such as `learner=pate*` or `epsilon<=1`.
+        together
+            Whether to rank incomparable lines together; each leaderboard then has a note.
+
+        Raises
+        ------
+        InputError
+            If the view, the measure or a filter is unknown; with the nearest name.
+        """
+        snapshot, view = self._snapshot(), views.check_view(view)
+        results = snapshot.select(where)
+        measure = by or views.RANK_BY.get(view, snapshot.rank_by)
+        boards = views.make_view_boards(results, view, measure, snapshot.title, together=together)
+        more = filter(None, (_count_missing(results), snapshot.describe_unshown()))
+        if boards:
+            boards[0] = replace(boards[0], notes=(*boards[0].notes, *more))
+        settings = name_parameters(snapshot.components)
+        return Shown(replace(board, settings=settings) for board in boards)
+
+    def labels(self, kind: str, where: str | Iterable[str] = ()) -> list[str]:
+        """The labels of a kind in rows that pass filters, in the order of the plan."""
+        return list(dict.fromkeys(self._snapshot().select(where).values(kind)))
+
+
+@check_methods
 @dataclass(frozen=True)
-class Snapshot(InWords):
+class Snapshot(Ranked, InWords):
     """The content of a run when its directory was opened; read once."""
 
     path: Path
@@ -54,6 +135,9 @@ class Snapshot(InWords):
 
     __repr__ = __str__
 
+    def _snapshot(self) -> Snapshot:
+        return self
+
     @cached_property
     def components(self) -> Components:
         """The components of the run by kind and label, with the parameters of the matrix."""
@@ -64,44 +148,7 @@ class Snapshot(InWords):
         filters = [where] if isinstance(where, str) else where
         return select_rows(self.results, [read_filter(text) for text in filters])
 
-    def leaderboard(
-        self,
-        by: str | None = None,
-        *,
-        view: str = "combinations",
-        where: str | Iterable[str] = (),
-        together: bool = False,
-    ) -> Leaderboard:
-        """The first of `leaderboards`; see `Run.leaderboard`."""
-        boards = self.leaderboards(by, view=view, where=where, together=together)
-        if boards:
-            return boards[0]
-        done, failed = self.results.finished()
-        if not (done | failed).any():
-            raise StoreError(f"{self.path}: no cell has been run yet")
-        takes = views.TAKES.get(view, "attacks or audits")
-        raise StoreError(f"{self.path}: has no results for the view {view!r}: it takes {takes}")
-
-    def leaderboards(
-        self,
-        by: str | None = None,
-        *,
-        view: str = "combinations",
-        where: str | Iterable[str] = (),
-        together: bool = False,
-    ) -> Shown[Leaderboard]:
-        """The rankings of a view; see `Run.leaderboards`."""
-        results = self.select(where)
-        view = views.check_view(view)
-        measure = by or views.RANK_BY.get(view, self.rank_by)
-        boards = views.make_view_boards(results, view, measure, self.title, together=together)
-        more = filter(None, (_count_missing(results), self._describe_unshown()))
-        if boards:
-            boards[0] = replace(boards[0], notes=(*boards[0].notes, *more))
-        settings = name_parameters(self.components)
-        return Shown(replace(board, settings=settings) for board in boards)
-
-    def _describe_unshown(self) -> str:
+    def describe_unshown(self) -> str:
         """A note on seeds that the run does not show, and how to show them; empty without any."""
         if not self.unshown_seeds:
             return ""
@@ -114,10 +161,6 @@ class Snapshot(InWords):
             f"{len(shown)} of the {len(held)} seeds that were run are shown and counted; "
             f"`fpbench run MATRIX {all_of_them}` shows all"
         )
-
-    def labels(self, kind: str, where: str | Iterable[str] = ()) -> list[str]:
-        """The labels of a kind in rows that pass filters, in the order of the plan."""
-        return list(dict.fromkeys(self.select(where).values(kind)))
 
 
 def read_snapshot(store: Store, *, keys: bool = True) -> Snapshot:
