@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -41,7 +41,7 @@ class Tallies:
         self.failed = np.bincount(self.line[failed], minlength=len(self))
         self._by_seed: dict[str, _Floats] = {}
         self._texts: dict[str, list[str]] = {}
-        self._columns = _Columns(("seconds", *results.names), self._column)
+        self._columns: dict[str, _Column] = {}
 
     def __len__(self) -> int:
         return len(self._combinations)
@@ -62,18 +62,18 @@ class Tallies:
 
     def measures(self, number: int) -> Mapping[str, Interval]:
         """Means over seeds of the measures of a line."""
-        return _Measures(self._columns, number)
+        return _Measures(self, number)
 
     def names(self, numbers: Iterable[int]) -> set[str]:
         """Measures that some of these lines have a number of."""
         done, _ = self.results.finished()
         among = done & np.isin(self.line, np.fromiter(numbers, np.intp))
-        return {name for name in self._columns if self.results.measured(name, among)}
+        return {name for name in self.known if self.results.measured(name, among)}
 
     def means(self, name: str) -> _Floats | None:
         """(lines,) means of a measure, NaN where a line has none; None if no line has."""
-        column = self._columns.get(name)
-        return None if column is None or not column.counts.any() else column.means
+        column = self.column(name)
+        return column.means if column.counts.any() else None
 
     @property
     def seeds(self) -> NDArray[np.int64]:
@@ -147,35 +147,19 @@ class Tallies:
                         warnings_of[line].setdefault(words[position])
         return [tuple(warnings) for warnings in warnings_of]
 
-    def _column(self, name: str) -> _Column:
-        values = self.results.numbers(name)[self._rows]
-        finite = np.isfinite(values)
-        if finite.all():
-            return _Column(name, values, self.done)
-        return _Column(
-            name, values[finite], np.bincount(self._of_rows[finite], minlength=len(self))
-        )
+    @cached_property
+    def known(self) -> tuple[str, ...]:
+        """The measures that some row has."""
+        return "seconds", *self.results.names
 
-
-class _Columns(Mapping[str, "_Column"]):
-    """The measures of all lines, each read and averaged when it is first asked for."""
-
-    def __init__(self, names: Sequence[str], read: Callable[[str], _Column]) -> None:
-        self._names, self._read = dict.fromkeys(names), read
-        self._found: dict[str, _Column] = {}
-
-    def __getitem__(self, name: str) -> _Column:
-        if name not in self._found:
-            if name not in self._names:
-                raise KeyError(name)
-            self._found[name] = self._read(name)
-        return self._found[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+    def column(self, name: str) -> _Column:
+        """A measure of all lines, read and averaged when it is first asked for."""
+        if name not in self._columns:
+            values = self.results.numbers(name)[self._rows]
+            finite = np.isfinite(values)
+            counts = np.bincount(self._of_rows[finite], minlength=len(self))
+            self._columns[name] = _Column(name, values[finite], counts)
+        return self._columns[name]
 
 
 class _Column:
@@ -246,20 +230,17 @@ class _Lazy(Interval):
 class _Measures(Mapping[str, Interval]):
     """The measures of one line."""
 
-    def __init__(self, columns: Mapping[str, _Column], line: int) -> None:
-        self._columns, self._line = columns, line
+    def __init__(self, tally: Tallies, line: int) -> None:
+        self._tally, self._line = tally, line
 
     def __getitem__(self, name: str) -> Interval:
-        if not self._columns[name].counts[self._line]:
+        column = self._tally.column(name)
+        if not column.counts[self._line]:
             raise KeyError(name)
-        return _Lazy(self._columns[name], self._line)
-
-    def __contains__(self, name: object) -> bool:
-        column = self._columns.get(name) if isinstance(name, str) else None
-        return column is not None and bool(column.counts[self._line])
+        return _Lazy(column, self._line)
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self._columns if name in self)
+        return (name for name in self._tally.known if name in self)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
