@@ -100,13 +100,10 @@ def read_plain(text: str) -> Any:
     values = found.values() if isinstance(found, dict) else found
     if not isinstance(found, dict | list) or not all(type(value) in _TYPES for value in values):
         raise ValueError(f"not plain values: {text[:80]!r}")
+    plain = [make_storable(value) if isinstance(value, str) else value for value in values]
     if isinstance(found, dict):
-        return {make_storable(name): _store_text(value) for name, value in found.items()}
-    return list(map(_store_text, found))
-
-
-def _store_text(value: Any) -> Any:
-    return make_storable(value) if isinstance(value, str) else value
+        return dict(zip(map(make_storable, found), plain, strict=True))
+    return plain
 
 
 @dataclass(frozen=True)
