@@ -130,7 +130,7 @@ def words(name, arguments, run, honest, out):
 def fine(said):
     """Whether a command has read the run, and shown what there is to be shown."""
     nothing = (
-        "has no results for the view 'mechanisms'",
+        "has no results for the view 'audits'",
         "has no results for the view 'reports'",
         "no figure is possible",
     )
