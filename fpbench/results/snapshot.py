@@ -61,7 +61,7 @@ class Ranked(ABC):
             If no cell was run, or the view has nothing to rank.
         """
         snapshot = self._snapshot()
-        boards = self.leaderboards(by, view=view, where=where, together=together)
+        boards = snapshot.leaderboards(by, view=view, where=where, together=together)
         if boards:
             return boards[0]
         done, failed = snapshot.results.finished()

@@ -162,7 +162,7 @@ def _read_pages(db: sqlite3.Connection) -> Iterator[_Page]:
             raise ValueError(f"a page that is not one of {count} cells")
         numbers, sessions = np.frombuffer(data, "<i8", 2 * count).reshape(2, count)
         columns = {
-            make_storable(name): Column.read(count, kind, content, levels)
+            make_storable(str(name)): Column.read(count, kind, content, levels)
             for name, kind, content, levels in measures.get(page, ())
         }
         _check_names(columns)
@@ -176,13 +176,14 @@ def _check_names(names: dict[str, Any]) -> None:
 
 def _read_loose(db: sqlite3.Connection) -> Iterator[tuple[int, CellRecord]]:
     """Results that are in no page, by the number of their cells; the records have no keys."""
-    for number, session, status, seconds, text, reason, trace in db.execute("SELECT * FROM result"):
+    for number, session, status, seconds, text, *why in db.execute("SELECT * FROM result"):
         measures = read_plain(text)
         if not isinstance(measures, dict):
             raise ValueError(f"not measures: {text[:80]!r}")
         _check_names(measures)
         done = Status(status), float(seconds), measures
-        yield number, CellRecord("", int(session), *done, reason and str(reason), trace)
+        reasons = (None if each is None else str(each) for each in why)
+        yield number, CellRecord("", int(session), *done, *reasons)
 
 
 def read_cells(db: sqlite3.Connection) -> Iterator[Cell]:

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import math
 import os
 import random
 import shutil
@@ -255,7 +256,12 @@ def test_an_archived_run_is_read_as_it_lies_there(store, monkeypatch):
 
 MEASURES = st.dictionaries(
     st.sampled_from(["gain", "error", "solver_status", "changes"]),
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text("ab é", max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.just(math.nan)
+    | st.text("ab é", max_size=3),
 )
 
 
