@@ -205,7 +205,7 @@ def test_cells_that_are_not_those_of_the_matrix_are_told_whatever_the_sample(
     run = fpbench.run(MATRIX, out=tmp_path / "run")
     with Store(run.path, create=True) as store:
         forgery(store)
-    found = verify(run.path, 1)
+    found = verify(run.path, 1, seed=0)  # another may draw a cell that the forgery changed
     assert not found.same
     assert all(each.same for each in found.checked)
     assert any(told in each for each in found.contradictions), found.contradictions
