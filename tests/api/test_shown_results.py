@@ -74,7 +74,7 @@ def test_a_run_without_results_for_a_figure_says_what_it_takes(tmp_path, toys):
 
 def test_leaderboards_take_the_words_of_the_command(run):
     assert run.leaderboard(by="gain", view="attacks").rank_by == "gain"
-    with pytest.raises(TypeError, match=r"Run\.leaderboard\(\) got an unexpected"):
+    with pytest.raises(TypeError, match=r"\.leaderboard\(\) got an unexpected"):
         run.leaderboard(ranked="gain")
 
 
