@@ -226,7 +226,7 @@ def named(tmp_path, toys):
                            rng=np.random.default_rng(0)),
         fpbench.individual_fairness(predictions, X, tau=0.1),
         run, run.read(), run.results(), replace(board, title=NAME, lines=(line,)), line, board.waterfall,
-        replace(planned, skipped={NAME: 1}),
+        replace(planned, skipped={NAME: 1}), run.leaderboards(),
         fpbench.diff(run.path, run.path), fpbench.privacy.Curator(sex),
         RiskReport(pd.DataFrame({"on": [NAME], "risk_gap": [0.5]}),
                       pd.DataFrame({"on": [NAME], "group": [NAME], "risk": [0.5]}),
