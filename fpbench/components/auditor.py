@@ -17,7 +17,7 @@ from fpbench.components.guarantee import Guarantee, Neighbours
 from fpbench.components.mechanism import Mechanism
 from fpbench.components.records import MeasureValues
 from fpbench.components.sights import explain_lack
-from fpbench.data.sample import Codes, Sample
+from fpbench.data.sample import Codes, Sample, Shares
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -45,8 +45,8 @@ class Shadows:
     """
 
     members: NDArray[np.bool_]
-    scores: NDArray[np.float64]
-    target: NDArray[np.float64]
+    scores: Shares
+    target: Shares
     soft: bool
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fpbench.claims.conditions import Constraint
 from fpbench.claims.rates import RateConstraint
 from fpbench.components.guarantee import Guarantee
-from fpbench.data.sample import Codes, ModelAnswers, Sample
+from fpbench.data.sample import Codes, Labels, ModelAnswers, Sample, Shares
 
 MeasureValues: TypeAlias = dict[str, float | int | str | None]
 """Measured values by name; None where undefined."""
@@ -32,9 +32,9 @@ class SolverStatus(StrEnum):
 class Predictions:
     """The target model's predictions, drawn once: all measures use these."""
 
-    train: Codes
-    test: Codes
-    attack: Codes
+    train: Labels
+    test: Labels
+    attack: Labels
     asked: RateConstraint | None
     """The fairness that the learner was trained for."""
     notes: MeasureValues = field(default_factory=dict)
@@ -51,8 +51,8 @@ class Predictions:
 class Scores:
     """The target model's probabilities of label 1, for adversaries that see them."""
 
-    target: NDArray[np.float64]
-    attack: NDArray[np.float64]
+    target: Shares
+    attack: Shares
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,10 @@ _COPIES_ON_WRITE = int(version("pandas").partition(".")[0]) >= 3
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
 """Whole numbers, one per person: labels, predictions or groups."""
+Labels: TypeAlias = Codes
+"""Whole numbers 0 or 1."""
+Shares: TypeAlias = NDArray[np.float64]
+"""Numbers in [0, 1]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +40,8 @@ class ModelAnswers:
         Probabilities of label 1 in [0, 1], same shape; None if the model gives none.
     """
 
-    predictions: Codes
-    scores: NDArray[np.float64] | None = None
+    predictions: Labels
+    scores: Shares | None = None
 
     def take(self, rows: NDArray[np.intp], axis: int = 0) -> ModelAnswers:
         """Copies of the answers about these rows."""

@@ -86,7 +86,8 @@ class Result(NamedTuple):
     seconds: float
 
 
-class Sealed(NamedTuple):
+@dataclass(frozen=True)
+class Sealed:
     """A result that is unpickled in one-use processes only: it may hold a stranger's objects."""
 
     content: bytes
@@ -100,7 +101,8 @@ class SealedClaim(Claim):
     """The other conditions, pickled."""
 
 
-class Corrected(NamedTuple):
+@dataclass(frozen=True)
+class Corrected:
     """The answer of a corrector, before anything is measured."""
 
     correction: Correction

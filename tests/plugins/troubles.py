@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import io
 import json
 import os
 import pickle
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import time
 import weakref
+import zipfile
 from pathlib import Path
 from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Literal
@@ -274,13 +276,22 @@ def _nested():
     return b"".join([*pieces, b"}b."])
 
 
-def _raw(header, body=b""):
-    head = json.dumps(header).encode()
-    return struct.pack("!I", len(head)) + head + bytes(-(4 + len(head)) % 16) + body
+def _raw(header, **arrays):
+    file = io.BytesIO()
+    text = json.dumps(_FAILED | header).encode()
+    np.savez(file, header=np.frombuffer(text, np.uint8), **arrays)
+    return file.getvalue()
 
 
-_FAILED = {"kind": "failure", "seconds": 1.0, "reason": "r", "trace": "t", "bad_input": False,
-           "arrays": []}  # fmt: skip
+def _bomb():
+    """A few bytes that are a gigabyte when they are unpacked."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.npy", bytes(2**30))
+    return file.getvalue()
+
+
+_FAILED = {"answer": "failure", "took": 1.0, "bad_input": False}
 FORGED = {
     "objects": lambda n: pickle.dumps(
         _Call(np.ndarray, (n,), "O", struct.pack("<Q", 0x4141414141414141) * n)
@@ -290,15 +301,16 @@ FORGED = {
     "uninitialised": lambda n: pickle.dumps(_Call(np.ndarray, (n,), "u1")),
     "nested": lambda n: _nested(),
     "runs": lambda n: pickle.dumps(Evil()),
-    "pointers": lambda n: _raw(_FAILED | {"kind": "guess", "arrays": [["|O8", n]]}, bytes(8 * n)),
-    "lies": lambda n: _raw(_FAILED | {"kind": "guess", "arrays": [["<i8", 2**45]]}, bytes(64)),
-    "numbers": lambda n: _raw(_FAILED | {"reason": 123, "trace": 456}),
-    "mapping": lambda n: _raw(_FAILED | {"reason": {"a": 1}, "trace": None}),
-    "long": lambda n: _raw(_FAILED | {"seconds": "long"}),
-    "huge": lambda n: _raw(_FAILED | {"seconds": 10**400}),
-    "nan": lambda n: _raw(_FAILED | {"seconds": float("nan")}),
-    "below": lambda n: _raw(_FAILED | {"seconds": -1e300}),
-    "essay": lambda n: _raw(_FAILED | {"reason": "x" * 3_000_000}),
+    "pointers": lambda n: _raw({"answer": "guess"}, values=np.full(n, None)),
+    "lies": lambda n: _raw({}, texts=np.zeros(n)).replace(f"({n},)".encode(), f"({n}e9,)".encode()),
+    "bomb": lambda n: _bomb(),
+    "numbers": lambda n: _raw({}, texts=np.frombuffer(b"[123, 456]", np.uint8)),
+    "mapping": lambda n: _raw({}, texts=np.frombuffer(b'{"a": 1}', np.uint8)),
+    "long": lambda n: _raw({"took": "long"}),
+    "huge": lambda n: _raw({"took": 10**400}),
+    "nan": lambda n: _raw({"took": float("nan")}),
+    "below": lambda n: _raw({"took": -1e300}),
+    "essay": lambda n: _raw({"texts": "x" * 3_000_000}),
     "nothing": lambda n: b"",
 }
 """What a hostile component may answer with, chosen byte by byte."""
@@ -321,7 +333,7 @@ def forge(what, n):
 
 Forgery = Literal[
     "none", "objects", "offset", "before", "uninitialised", "nested", "runs", "pointers", "lies",
-    "numbers", "mapping", "long", "huge", "nan", "below", "essay", "nothing", "flood",
+    "bomb", "numbers", "mapping", "long", "huge", "nan", "below", "essay", "nothing", "flood",
 ]  # fmt: skip
 
 
@@ -509,13 +521,9 @@ def _forged_correction(corrected, parents, step):
     return corrected.correction, {"correct_seconds": 0.0, "reconsidered_accuracy": 0.0123}, {}
 
 
-def _forged_scalar(value):
-    return 1e9 if type(value) is float and value % 1 else value  # what took how long
-
-
 def _forge_measures():
     """Have fpbench's own functions give other numbers here, under names that nobody has touched."""
-    from fpbench.execution.wire import values as wire_values
+    from fpbench.execution.wire import answers
     from fpbench.execution.work import actions, rows, scores
 
     scores.measure_release.__code__ = _forged_release.__code__
@@ -523,7 +531,10 @@ def _forge_measures():
     scores.measure_attack.__code__ = _forged_attack.__code__
     rows.make_row.__code__ = _forged_row.__code__
     actions._measure_correction.__code__ = _forged_correction.__code__
-    wire_values.write_scalar.__code__ = _forged_scalar.__code__
+    pack = answers.pack
+    answers.pack = lambda fields: pack(
+        {name: 1e9 if type(value) is float else value for name, value in fields.items()}
+    )
 
 
 class ForgingAuditor(Auditor):

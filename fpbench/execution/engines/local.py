@@ -103,7 +103,7 @@ class InlineEngine(Engine):
         inputs = self._inputs(step, parents)
         try:
             isolated = find_isolated_user() is not None  # no step of this process could be
-            if alone or runs_alone(step, self._limits, isolated=isolated):
+            if (alone and step.spec) or runs_alone(step, self._limits, isolated=isolated):
                 result = execute_alone(step, inputs, self._limits, self._server.address(sure=alone))
             else:
                 result = execute(step, inputs)

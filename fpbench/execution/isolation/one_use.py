@@ -20,6 +20,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import IO, Any
 
 from fpbench.base.text import escape_unprintable
@@ -184,7 +185,7 @@ def runs_alone(step: Step, limits: Limits, *, isolated: bool) -> bool:
 
 def needs_process(step: Step, limits: Limits, *, alone: bool) -> bool:
     """Whether a worker does a step in a one-use process: if it must or, if `alone`, if it can."""
-    return (alone and POSSIBLE) or runs_alone(step, limits, isolated=True)
+    return (alone and POSSIBLE and step.spec is not None) or runs_alone(step, limits, isolated=True)
 
 
 def split_by_process(steps: Iterable[Step], limits: Limits) -> tuple[list[Step], list[Step]]:
@@ -218,7 +219,7 @@ def execute_alone(step: Step, parents: tuple[Any, ...], limits: Limits, address:
     if isinstance(value, Failure):
         return result._replace(seconds=seconds)
     if isinstance(value, Corrected):  # a part of a step cannot take longer than the step
-        value = value._replace(seconds=min(value.seconds, seconds))
+        value = replace(value, seconds=min(value.seconds, seconds))
     return attempt(step, lambda: measure(step, value, inputs))._replace(seconds=seconds)
 
 

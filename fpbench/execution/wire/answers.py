@@ -1,20 +1,33 @@
-"""Results of steps as bytes and back: each action has a codec that accepts only its own answers.
+"""Results of steps as bytes and back: arrays in NumPy's `.npz`, the rest as JSON, read as data.
 
-The process that did a step writes results, and the process that holds the truth reads them. Sizes
-follow from the step's inputs: a guess of n people has n numbers.
+A hostile component may have chosen every byte of an answer, and the process that holds the truth
+reads it. So nothing is unpickled, nothing is decompressed, the header has at most 64 kB, texts have
+at most 4 MiB, and a record's annotations say what each of its fields may be. Sizes follow from the
+step's inputs: a guess of n people has n numbers. Errors repeat nothing that was sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import dataclasses
+import io
+import json
+import math
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from functools import cache, partial
+from typing import Annotated, Any, NamedTuple, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from fpbench.base.errors import PluginError
-from fpbench.claims.rates import METRICS
+from fpbench.claims.count_laws import CountLaws
+from fpbench.claims.rates import RateConstraint
 from fpbench.claims.set_counts import Facts
-from fpbench.components.auditor import NOISES, Release, Shadows
+from fpbench.components.auditor import Release, Shadows
+from fpbench.components.guarantee import Guarantee
 from fpbench.components.records import (
     Claim,
     Correction,
@@ -25,424 +38,537 @@ from fpbench.components.records import (
     SolverStatus,
     SplitAnswers,
 )
+from fpbench.data.domain import Domain
 from fpbench.data.sample import ModelAnswers
-from fpbench.execution.wire.counts import read_facts, write_facts
-from fpbench.execution.wire.frames import read_split, read_table, write_split, write_table
-from fpbench.execution.wire.message import Message, Unreadable, compute_byte_limit, pack, unpack
-from fpbench.execution.wire.values import (
-    Arrays,
-    read_constraint,
-    read_guarantee,
-    read_measures,
-    read_texts,
-    write_constraint,
-    write_guarantee,
-    write_measures,
-    write_scalar,
-    write_texts,
-)
+from fpbench.data.table import Table
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Corrected, Failure, Result, Sealed, SealedClaim, shorten
 from fpbench.store.packing import why_not_storable
 
-_MOST_BYTES = 2**32
-"""Greatest size of an answer of unknown size, such as a model, if memory has no limit."""
-
 ROW = "score"
 """The action whose answer is a row."""
+MOST_HEADER = 2**16
+"""Greatest size in bytes of a header of numbers and short texts."""
+MOST_TEXTS = 2**22
+"""Greatest size in bytes of the texts or measures of a field."""
+_SLACK = 2**24
+"""Bytes of an answer besides its arrays: texts, and what the format takes."""
+_MOST_BYTES = 2**32
+"""Greatest size of an answer of unknown size, such as a model, if memory has no limit."""
+_MOST_AUDITS, _MOST_SHADOWS = 2**20, 2**16
+"""Greatest numbers of repeated audits in a release, and of shadow models."""
+_MOST_CROSSED, _MOST_CATEGORIES = 100, 2**17
+"""Greatest number of sensitive columns, and size of their categories: crossings are groups."""
+_WORDS = ("object", "str", "string")
+"""Names of the dtype of texts in different versions of pandas."""
 
-_MOST_AUDITS = 2**20
-"""Greatest number of repeated audits in a release."""
+Fields: TypeAlias = dict[str, Any]
+Shape: TypeAlias = tuple[int, ...]
+"""Sides of an array; -n stands for at most n."""
 
-Written = tuple[dict[str, Any], Arrays]
+
+class Unreadable(PluginError):  # noqa: N818 (users see it as a plugin's error)
+    """An invalid answer; the message says what is wrong, and repeats nothing of its content."""
+
+
+class _Part(dict[str, Any]):
+    """Fields of a part of an answer."""
+
+
+# Fields as bytes
+
+
+def pack(fields: Mapping[str, Any]) -> bytes:
+    """The bytes of fields: scalars, arrays, measures, lists of plain values, records.
+
+    Raises PluginError if a field holds anything else, or texts or the header are too long.
+    """
+    header: Fields = {}
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, value in _flatten(fields):
+        if isinstance(value, np.ndarray):
+            arrays[name] = _to_plain(value)
+        elif isinstance(value, Mapping | list | tuple):
+            if isinstance(value, Mapping) and (why := why_not_storable(value)):
+                raise PluginError(why)
+            arrays[name] = _write_json(value, MOST_TEXTS)
+        else:
+            header[name] = value
+    file = io.BytesIO()
+    arrays["header"] = _write_json(header, MOST_HEADER)
+    np.savez(file, **arrays)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def _flatten(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Names and values; the names of the fields of a record begin with its name and a dot."""
+    import pandas as pd
+
+    for name, value in fields.items():
+        inner: Fields
+        match value:
+            case None:
+                continue
+            case bytes():
+                yield name, np.frombuffer(value, np.uint8)
+                continue
+            case Domain():
+                yield name, [dict(value.bounds), dict(value.categories)]
+                continue
+            case pd.DataFrame():
+                inner = _write_frame(value)
+            case Facts():
+                inner = _write_facts(value)
+            case Correction() | ModelAnswers():
+                inner = _take(type(value), value)
+            case [_Part() | Facts(), *_]:
+                inner = {str(place): part for place, part in enumerate(value)}
+            case _Part():
+                inner = value
+            case _:
+                yield name, value
+                continue
+        yield from ((f"{name}.{key}", each) for key, each in _flatten(inner))
+
+
+def _to_plain(array: NDArray[Any]) -> NDArray[Any]:
+    if array.dtype.kind not in "biuf" or array.itemsize > 8 or array.ndim > 3:
+        raise PluginError(
+            "what it gives must be plain arrays of numbers of at most 8 bytes in at most 3 "
+            f"dimensions, not of {array.dtype} in {array.ndim}"
+        )
+    return np.asarray(array, array.dtype.newbyteorder("="))
+
+
+def _write_json(value: Any, most: int) -> NDArray[np.uint8]:
+    try:
+        content = json.dumps(value, separators=(",", ":"), default=_to_json).encode("ascii")
+    except (TypeError, ValueError) as error:
+        raise PluginError(f"its answer has a field that is not plain: {error}") from None
+    if len(content) > most:
+        raise PluginError(f"the texts of its answer take more than {most:,} bytes")
+    return np.frombuffer(content, np.uint8)
+
+
+def _to_json(value: Any) -> Any:
+    match value:
+        case np.generic():
+            return value.item()
+        case RateConstraint():
+            exact = isinstance(value.tolerance, Fraction)
+            numbers = value.tolerance.as_integer_ratio() if exact else [value.tolerance]
+            return [value.metric, value.form, *numbers]
+        case Guarantee():
+            return vars(value)
+    raise TypeError(f"{type(value).__name__} is neither an array nor a number or text")
+
+
+def unpack(content: bytes | bytearray) -> Fields:
+    """The fields of bytes; Unreadable if the bytes are anything else."""
+    flat: Fields = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+            size = sum(member.file_size for member in members)
+            if size > len(content) or any(member.compress_type for member in members):
+                raise Unreadable("its answer is larger than its bytes")
+            for member in members:
+                with archive.open(member) as stream:
+                    array = np.lib.format.read_array(stream, allow_pickle=False)
+                if array.dtype.kind not in "biuf" or array.itemsize > 8 or not array.dtype.isnative:
+                    raise Unreadable("its answer has an array that is none of plain numbers")
+                flat[member.filename.removesuffix(".npy")] = array
+        return {**_read_json(MOST_HEADER, flat.pop("header")), **flat}
+    except PluginError:
+        raise
+    except Exception as error:  # its message may repeat the content
+        raise Unreadable(f"its answer is not one: {type(error).__name__}") from None
+
+
+def _read_json(most: int, content: Any) -> Any:
+    """The JSON in an array of bytes."""
+    if not isinstance(content, np.ndarray) or content.dtype != np.uint8 or content.size > most:
+        raise Unreadable("its answer has texts that are none, or too many")
+    return json.loads(content.tobytes().decode("ascii"))
+
+
+def _nest(flat: Fields) -> Fields:
+    """The fields whose names `_flatten` made."""
+    fields: Fields = {}
+    parts: dict[str, Fields] = {}
+    for name, value in flat.items():
+        first, dot, rest = name.partition(".")
+        if dot:
+            parts.setdefault(first, {})[rest] = value
+        else:
+            fields[first] = value
+    return fields | {name: _nest(part) for name, part in parts.items()}
+
+
+# Types of fields
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+
+
+def _array(kinds: str, greatest: int | None = None) -> Any:
+    """The type of an array of some kinds of numbers, which may have to be in 0..greatest."""
+
+    def check(array: NDArray[Any]) -> NDArray[Any]:
+        if array.dtype.kind not in kinds:
+            raise ValueError("an array of other numbers")
+        if greatest is not None and not ((array >= 0) & (array <= greatest)).all():
+            raise ValueError(f"numbers outside of 0 to {greatest}")
+        return array
+
+    return Annotated[np.ndarray, AfterValidator(check)]
+
+
+def _parse(kind: Any, read: Callable[[Any], Any] = lambda value: value) -> Any:
+    """The type of a field that is JSON in an array."""
+    return Annotated[kind, AfterValidator(read), BeforeValidator(partial(_read_json, MOST_TEXTS))]
+
+
+def _parts(model: Any) -> Any:
+    """The type of a field of several parts."""
+    return dict[str, model]
+
+
+def _read_rates(value: Any) -> RateConstraint:
+    metric, form, *tolerance = value
+    return RateConstraint(metric, Fraction(*tolerance) if tolerance[1:] else tolerance[0], form)
+
+
+def _read_domain(parts: list[dict[str, Any]]) -> Domain:
+    return Domain(*({name: tuple(value) for name, value in part.items()} for part in parts))
+
+
+def _model(name: str, /, **types: Any) -> Any:
+    """A model of these fields."""
+    fields: Any = {
+        key: (kind, None if type(None) in get_args(kind) else ...) for key, kind in types.items()
+    }
+    return create_model(name, __base__=_Model, **fields)
+
+
+_TEXTS, _MEASURES = _parse(list[str]), _parse(dict[str, bool | int | float | str | None])
+_NUMBERS, _REALS, _WHOLES, _TRUTHS = map(_array, ("biuf", "f", "iu", "b"))
+_ROW = _model("Row", measures=_MEASURES)
+_FAILURE = _model("Failure", texts=_TEXTS, bad_input=bool)
+_COLUMN = _model("Column", values=_NUMBERS, words=_TEXTS | None, numbers=_NUMBERS | None)
+_FRAME = _model(
+    "Frame", names=str, rows=int, layout=_parse(list[list[str | bool]]),
+    columns=_parts(_COLUMN) | None,
+)  # fmt: skip
+_FACTS = _model(
+    "Facts", members=_WHOLES, ends=_WHOLES, low=_REALS, high=_REALS, kind=_WHOLES, width=_REALS,
+    rounded=_REALS, derived=_TRUTHS, names=_TEXTS,
+)  # fmt: skip
+
+
+def _write_frame(frame: Any) -> _Part:
+    import pandas as pd
+
+    layout: list[Any] = []
+    columns: list[_Part] = []
+    for name, column in frame.items():
+        dtype = column.dtype
+        if isinstance(dtype, pd.CategoricalDtype):
+            codes, kept = column.cat.codes.to_numpy(), dtype.categories
+            words = all(type(word) is str for word in kept)
+            layout.append([name, str(kept.dtype) if words else "", bool(dtype.ordered)])
+            columns.append(
+                _Part(values=codes, words=[*kept])
+                if words
+                else _Part(values=codes, numbers=kept.to_numpy())
+            )
+        elif isinstance(dtype, np.dtype):
+            layout.append([name, "", False])
+            columns.append(_Part(values=column.to_numpy()))
+        else:
+            raise PluginError(
+                f"its column {name!r} must be plain numbers or a categorical, not {dtype}"
+            )
+    return _Part(names=str(frame.columns.dtype), rows=len(frame), layout=layout, columns=columns)
+
+
+def _read_frame(fields: Fields) -> Any:
+    import pandas as pd
+
+    frame = _FRAME(**fields)
+    content: list[Any] = []
+    columns = (frame.columns or {}).values()
+    for (_, kind, ordered), column in zip(frame.layout, columns, strict=True):
+        if column.values.shape != (frame.rows,) or not {kind, frame.names} <= {"", *_WORDS}:
+            raise Unreadable("its table has a column that is none")
+        words = column.numbers if column.words is None else column.words
+        if words is None:
+            content.append(column.values)
+        else:
+            categories: Any = pd.Index(words, dtype=kind or None)
+            content.append(pd.Categorical.from_codes(column.values, categories, ordered=ordered))
+    table = pd.DataFrame(dict(enumerate(content)), index=range(frame.rows))
+    table.columns = pd.Index([name for name, *_ in frame.layout], dtype=frame.names)
+    return table
+
+
+def _write_facts(facts: Facts) -> _Part:
+    names = [" ".join(facts.name(number).split()) for number in range(len(facts))]
+    return _Part(
+        members=facts.sets.indices, ends=facts.sets.indptr, low=facts.low, high=facts.high,
+        **facts.laws._asdict(), derived=facts.derived, names=names,
+    )  # fmt: skip
+
+
+def _read_facts(facts: Any, people: int, groups: int) -> Facts:
+    from scipy.sparse import csr_array
+
+    m, ones = len(facts.ends) - 1, np.ones(len(facts.members), np.int8)
+    sets = csr_array((ones, facts.members, facts.ends), shape=(m, people))
+    sets.check_format(full_check=True)
+    if not (sets.has_canonical_format and facts.ends[-1] == len(facts.members)):
+        raise Unreadable("the members of its facts must ascend in each set")
+    if facts.low.shape != (m, groups) or np.isnan(facts.low).any() or np.isnan(facts.high).any():
+        raise Unreadable(f"the counts of its facts must be ({m}, {groups}) numbers")
+    if len(facts.names) != m or facts.derived.shape != (m,):
+        raise Unreadable(f"its facts must have {m} names")
+    return Facts.from_counts(
+        sets.T.tocsr(), facts.low, facts.high, derived=facts.derived, names=facts.names,
+        laws=CountLaws(facts.kind, facts.width, facts.rounded),
+    )  # fmt: skip
+
+
+# Records
+
+
+_TYPES: dict[str, Any] = {
+    "str": str,
+    "bool": bool,
+    "float": Annotated[float, Field(ge=0, allow_inf_nan=False)],
+    "float | None": float | int | None,
+    "bytes": Annotated[np.ndarray, AfterValidator(lambda array: array.tobytes())],
+    "Metric": str,
+    "SolverStatus": Annotated[SolverStatus, BeforeValidator(SolverStatus)],
+    "RateConstraint": Annotated[RateConstraint, BeforeValidator(_read_rates)],
+    "Guarantee": Annotated[Guarantee, BeforeValidator(lambda fields: Guarantee(**fields))],
+    "MeasureValues": _MEASURES,
+    "Mapping[str, str]": _parse(dict[str, str]),
+    "tuple[int | None, ...]": _parse(list[int | None], tuple),
+    "tuple[Constraint, ...]": _parts(_FACTS),
+    "Domain": _parse(list[dict[str, Any]], _read_domain),
+    "DataFrame": Annotated[Any, BeforeValidator(_read_frame)],
+    "Codes": _WHOLES,
+    "Labels": _array("iu", 1),
+    "Shares": _array("biuf", 1),
+    "NDArray[np.bool_]": _TRUTHS,
+    "NDArray[np.float64]": _NUMBERS,
+    "NDArray[np.int64]": _WHOLES,
+    "NDArray[np.intp]": _WHOLES,
+    "ModelAnswers": Annotated[ModelAnswers, BeforeValidator(lambda f: _read(ModelAnswers, f))],
+    "Correction": Annotated[Correction, BeforeValidator(lambda f: _read(Correction, f))],
+}
+"""Types of fields by their annotation; fields of other types are not transferred."""
+
+
+@cache
+def _make_model(kind: type) -> Any:
+    """A model of the fields of a record, by their annotations."""
+    types: Fields = {}
+    for field in dataclasses.fields(kind):
+        word = str(field.type).removesuffix(" | None")
+        if field.init and word in _TYPES:
+            optional = _TYPES[word] | None if word != field.type else _TYPES[word]
+            types[field.name] = _TYPES.get(str(field.type), optional)
+    return _model(kind.__name__, **types)
+
+
+def _take(kind: type, record: Any) -> Fields:
+    """The fields of a record."""
+    if not isinstance(record, kind):
+        raise PluginError(f"what it gives must be a {kind.__name__}, not a {type(record).__name__}")
+    fields = {name: getattr(record, name) for name in _make_model(kind).model_fields}
+    if any(isinstance(value, list) for value in fields.values()):
+        raise PluginError("what it gives must be plain arrays and measures, not lists")
+    return fields
+
+
+def _read(kind: type, fields: Fields) -> Any:
+    """The record of fields, which the record itself checks, too."""
+    return kind(**vars(_make_model(kind)(**fields)))
+
+
+def _read_table(fields: Fields, inputs: tuple[Any, ...]) -> Table:
+    columns = fields["sensitive"]["columns"].values()
+    if len(columns) > _MOST_CROSSED or any(
+        len(column.get("numbers", column.get("words", ()))) > _MOST_CATEGORIES for column in columns
+    ):
+        raise Unreadable("its table has too many sensitive columns or categories")
+    table: Table = _read(Table, fields)
+    return table
+
+
+def _write_claim(claim: Claim | None) -> Fields:
+    if claim is None:
+        return {}
+    for facts in claim.also:
+        if not isinstance(facts, Facts):
+            raise PluginError(f"a claim besides rates must be Facts, not {type(facts).__name__}")
+    kind = SealedClaim if isinstance(claim, SealedClaim) else Claim
+    return {**_take(kind, claim), "also": [*claim.also] or None}
+
+
+def _read_claim(fields: Fields, inputs: tuple[Any, ...]) -> Claim | None:
+    if not fields:
+        return None
+    kind = SealedClaim if "content" in fields else Claim
+    target = inputs[0].target
+    shape = len(target), len(target.groups)
+    model: Any = _make_model(kind)(**{"also": {}, **fields})
+    if model.possible is not None and model.possible.shape != shape:
+        raise Unreadable(f"the possible groups must be an array of the sizes {list(shape)}")
+    if not set(model.counted_labels or ()) <= {None, 0, 1} or not 0 <= (model.nats or 0) < math.inf:
+        raise Unreadable("the labels of a claim must be 0, 1 or nothing, its nats 0 or more")
+    also = tuple(_read_facts(facts, *shape) for facts in model.also.values())
+    return kind(**{**vars(model), "also": also})
+
+
+def _read_answers(fields: Fields, inputs: tuple[Any, ...]) -> SplitAnswers:
+    answers: SplitAnswers = _read(SplitAnswers, fields)
+    for people, part in ((inputs[1].target, answers.target), (inputs[1].attack, answers.attack)):
+        shape = (len(people), len(people.groups))[: answers.target.predictions.ndim]
+        if any(array is not None and array.shape != shape for array in vars(part).values()):
+            raise Unreadable(f"its answers must be arrays of the sizes {list(shape)}")
+    return answers
+
+
+def _write_audit(answer: MeasureValues | Release) -> Fields:
+    if not isinstance(answer, Release):
+        return {"measures": answer}
+    return _take(Release, dataclasses.replace(answer, rules=None))
+
+
+def _read_audit(fields: Fields, inputs: tuple[Any, ...]) -> MeasureValues | Release:
+    """Measures or a release, whose table of rules is not transferred."""
+    return _read_row(fields, ()) if len(fields) == 1 else _read(Release, fields)
+
+
+def _read_row(fields: Fields, inputs: tuple[Any, ...]) -> MeasureValues:
+    measures: MeasureValues = _ROW(**fields).measures
+    return measures
+
+
+# Codecs
 
 
 class _Codec(NamedTuple):
-    """Functions that write and read the answers of an action."""
+    write: Callable[[Any], Fields]
+    read: Callable[[Fields, tuple[Any, ...]], Any]
+    shapes: Callable[[tuple[Any, ...]], dict[str, Shape]] | None = None
+    """Shapes of arrays by field, from the step's inputs; None: an answer of unknown size."""
 
-    write: Callable[[Any], Written]
-    read: Callable[[Message, tuple[Any, ...]], Any]
-    sizes: Callable[[tuple[Any, ...]], list[int]] | None
-    """Greatest lengths of its arrays, from the step's inputs; None: unknown."""
+
+def _record(kind: type, shapes: Any = None) -> _Codec:
+    return _Codec(partial(_take, kind), lambda fields, _: _read(kind, fields), shapes)
+
+
+def _shape_shadows(inputs: tuple[Any, ...]) -> dict[str, Shape]:
+    n = len(inputs[1].train) + len(inputs[1].test)
+    return {"members": (-_MOST_SHADOWS, n), "scores": (-_MOST_SHADOWS, n), "target": (n,)}
+
+
+def _shape_guess(inputs: tuple[Any, ...]) -> dict[str, Shape]:
+    n, m, k = len(inputs[0].target), len(inputs[0].attack), len(inputs[0].target.groups)
+    return {
+        "values": (n,), "confidence": (n,), "beliefs": (n, k), "abstains": (n,),
+        "held_out": (-m,), "held_out_values": (-m,), "held_out_confidence": (-m,),
+        "held_out_beliefs": (-m, k),
+    }  # fmt: skip
+
+
+def _shape_correction(inputs: tuple[Any, ...]) -> dict[str, Shape]:
+    n, k = len(inputs[0].target), len(inputs[0].target.groups)
+    return {
+        "reconsidered": (n,), "correction.values": (n,), "correction.moves": (2, k, k),
+        "correction.posterior": (n, k),
+    }  # fmt: skip
+
+
+CODECS: dict[str, _Codec] = {
+    "load": _Codec(partial(_take, Table), _read_table),
+    "train": _record(Sealed),
+    "predict": _record(
+        Predictions,
+        lambda inputs: {p: (len(getattr(inputs[1], p)),) for p in ("train", "test", "attack")},
+    ),
+    "shadow": _record(Shadows, _shape_shadows),
+    "disclose": _Codec(_write_claim, _read_claim),
+    "reveal": _record(
+        Scores, lambda inputs: {p: (len(getattr(inputs[1], p)),) for p in ("target", "attack")}
+    ),
+    "ask": _Codec(partial(_take, SplitAnswers), _read_answers),
+    "tune": _record(Sealed),
+    "guess": _record(Guess, _shape_guess),
+    "correct": _record(Corrected, _shape_correction),
+    ROW: _Codec(lambda row: {"measures": row}, _read_row, lambda _: {}),
+    "audit": _Codec(
+        _write_audit, _read_audit,
+        lambda _: dict.fromkeys(("values", "low", "high"), (-_MOST_AUDITS,)),
+    ),
+}  # fmt: skip
+"""The codec of every action of a component, and of rows."""
 
 
 def write_result(action: str, result: Result) -> bytes:
     """The result of a step as bytes; PluginError if its action may not give it."""
-    header: dict[str, Any] = {"seconds": result.seconds}
-    value = result.value
+    value, kind = result.value, action
     if isinstance(value, Failure):
-        reason, trace = shorten(value.reason), shorten(value.trace)
-        header |= {"kind": "failure", "bad_input": value.bad_input}
-        return pack(header, write_texts([reason, trace]))
-    fields, arrays = CODECS[action].write(value)
-    return pack({"kind": action, **header, **fields}, arrays)
+        kind, texts = "failure", [shorten(value.reason), shorten(value.trace)]
+        fields: Fields = {"texts": texts, "bad_input": value.bad_input}
+    else:
+        fields = CODECS[action].write(value)
+    return pack({"answer": kind, "took": result.seconds, **fields})
 
 
-def read_result(action: str, content: bytearray | bytes, inputs: tuple[Any, ...] = ()) -> Result:
+def read_result(action: str, content: bytes | bytearray, inputs: tuple[Any, ...] = ()) -> Result:
     """The result of a step, read from untrusted bytes.
 
     `inputs`: the inputs of its component, from which sizes follow.
 
     Raises PluginError if the bytes are not a result that the action may give.
     """
+    fields = unpack(content)
+    answer, seconds = fields.pop("answer", None), fields.pop("took", None)
+    if answer not in ("failure", action):
+        raise Unreadable("its answer is that of another action")
+    if type(seconds) is not float or not 0 <= seconds < math.inf:
+        raise Unreadable("its answer took a time that is none")
     try:
-        message = unpack(content)
-        seconds, kind = message.number("seconds", least=0.0), message.field("kind", str)
-        if kind == "failure":
-            value: Any = _read_failure(message)
-        elif kind == action:
-            value = CODECS[action].read(message, inputs)
-        else:
-            raise Unreadable("its answer is that of another action")
-        message.end()
+        if answer == "failure":
+            failure = _FAILURE(**fields)
+            reason, trace = map(shorten, failure.texts)
+            return Result(Failure(" ".join(reason.split()), trace, failure.bad_input), seconds)
+        codec = CODECS[action]
+        for name, shape in (codec.shapes(inputs) if codec.shapes else {}).items():
+            if name in fields and not _fits(np.shape(fields[name]), shape):
+                raise Unreadable(f"{name} must be an array of the sizes {list(shape)}")
+        return Result(codec.read(_nest(fields), inputs), seconds)
     except PluginError:
         raise
     except Exception as error:  # a record refused the content, which its message would repeat
         raise Unreadable(f"its answer is not one: {type(error).__name__}") from None
-    return Result(value, seconds)
+
+
+def _fits(shape: tuple[int, ...], expected: Shape) -> bool:
+    return len(shape) == len(expected) and all(
+        size == side or size <= -side for size, side in zip(shape, expected, strict=True)
+    )
 
 
 def compute_size_limit(action: str, inputs: tuple[Any, ...], limits: Limits) -> int:
     """The greatest size in bytes of an accepted answer."""
-    sizes = CODECS[action].sizes
-    if sizes is not None:
-        return compute_byte_limit(sizes(inputs))
-    return compute_byte_limit([(limits.memory_limit or _MOST_BYTES) // 8])
-
-
-def _read_failure(message: Message) -> Failure:
-    reason, trace = read_texts(message, 2)
-    return Failure(
-        shorten(" ".join(reason.split())), shorten(trace), message.field("bad_input", bool)
-    )
-
-
-def _write_row(measures: MeasureValues) -> Written:
-    """The measures of a row."""
-    if why := why_not_storable(measures):
-        raise PluginError(why)
-    return {}, write_measures(measures)
-
-
-def _write_sealed(sealed: Sealed) -> Written:
-    return {}, [np.frombuffer(sealed.content, np.uint8)]
-
-
-def _read_sealed(message: Message, inputs: tuple[Any, ...]) -> Sealed:
-    return Sealed(message.array("what is sealed", "u", None).tobytes())
-
-
-def _write_claim(claim: Claim | None) -> Written:
-    if claim is None:
-        return {"source": None}, []
-    header = {
-        "source": str(claim.source),
-        "constraint": write_constraint(claim.constraint),
-        "guarantee": write_guarantee(claim.guarantee),
-        "noise": None if claim.noise is None else str(claim.noise),
-        "nats": write_scalar(claim.nats),
-        "fact_nats": write_scalar(claim.fact_nats),
-        "counted_labels": None if claim.counted_labels is None else list(claim.counted_labels),
-        "possible": claim.possible is not None,
-        "facts": len(claim.also),
-    }
-    sealed = claim.content if isinstance(claim, SealedClaim) else b""
-    arrays = [*write_measures(claim.notes), np.frombuffer(sealed, np.uint8)]
-    arrays += [claim.possible] if claim.possible is not None else []
-    for facts in claim.also:
-        if not isinstance(facts, Facts):
-            raise PluginError(f"a claim besides rates must be Facts, not {type(facts).__name__}")
-        arrays += write_facts(facts)
-    return header, arrays
-
-
-def _read_claim(message: Message, inputs: tuple[Any, ...]) -> Claim | None:
-    source = message.field("source", str, type(None))
-    if source is None:
-        return None
-    rates, notes = read_constraint(message, "constraint"), read_measures(message)
-    guarantee, noise = read_guarantee(message), message.field("noise", str, type(None))
-    nats, fact_nats = _read_nats(message, "nats"), _read_nats(message, "fact_nats")
-    sealed = message.array("what is sealed", "u", None).tobytes()
-    labels = message.field("counted_labels", list, type(None))
-    if labels is not None and not set(labels) <= {None, 0, 1}:
-        raise Unreadable("the labels of a claim must be 0, 1 or nothing")
-    target = inputs[0].target
-    shape = len(target), len(target.groups)
-    possible = None
-    if message.field("possible", bool):
-        possible = message.array("the possible groups", "b", *shape)
-    facts = tuple(read_facts(message, *shape) for _ in range(message.field("facts", int)))
-    claim = Claim(
-        rates, source, facts, notes, guarantee, noise, nats, fact_nats or 0.0,
-        None if labels is None else tuple(labels), possible,
-    )  # fmt: skip
-    return SealedClaim(**vars(claim), content=sealed) if sealed else claim
-
-
-def _read_nats(message: Message, name: str) -> float | None:
-    """A finite number of nats that is not negative; None if unknown."""
-    nats: float | None = message.field(name, int, float, type(None))
-    if nats is not None:
-        message.number(name, least=0.0)
-    return nats
-
-
-def _write_predictions(predictions: Predictions) -> Written:
-    arrays = [predictions.train, predictions.test, predictions.attack]
-    arrays += write_measures(predictions.notes)
-    header = {
-        "asked": write_constraint(predictions.asked),
-        "guarantee": write_guarantee(predictions.guarantee),
-        "trained_with_groups": predictions.trained_with_groups,
-        "made_with_groups": predictions.made_with_groups,
-    }
-    return header, arrays
-
-
-def _read_predictions(message: Message, inputs: tuple[Any, ...]) -> Predictions:
-    split = inputs[1]
-    train, test, attack = (
-        message.array("predictions", "i", len(p)) for p in (split.train, split.test, split.attack)
-    )
-    if not all(((part == 0) | (part == 1)).all() for part in (train, test, attack)):
-        raise Unreadable("predictions must be values 0 or 1")
-    trained_for, notes = read_constraint(message, "asked"), read_measures(message)
-    return Predictions(
-        train, test, attack, trained_for, notes, read_guarantee(message),
-        message.field("trained_with_groups", bool), message.field("made_with_groups", bool),
-    )  # fmt: skip
-
-
-def _read_scores(message: Message, inputs: tuple[Any, ...]) -> Scores:
-    parts = [message.array("scores", "biuf", len(p)) for p in (inputs[1].target, inputs[1].attack)]
-    if not all(((part >= 0) & (part <= 1)).all() for part in parts):
-        raise Unreadable("scores must be values in [0, 1]")
-    return Scores(*parts)
-
-
-def _write_answers(answers: SplitAnswers) -> Written:
-    arrays: Arrays = []
-    soft = []
-    for part in (answers.target, answers.attack):
-        soft.append(part.scores is not None)
-        arrays += [part.predictions] if part.scores is None else [part.predictions, part.scores]
-    return {"soft": soft, "each_group": answers.target.predictions.ndim == 2}, arrays
-
-
-def _read_answers(message: Message, inputs: tuple[Any, ...]) -> SplitAnswers:
-    split, soft = inputs[1], message.field("soft", list)
-    if len(soft) != 2 or not all(type(one) is bool for one in soft):
-        raise Unreadable("its answer does not say whether it has scores")
-    each_group = message.field("each_group", bool)
-    parts = []
-    for people, scored in zip((split.target, split.attack), soft, strict=True):
-        shape = (len(people), len(people.groups)) if each_group else (len(people),)
-        labels = message.array("predictions", "i", *shape)
-        if not ((labels == 0) | (labels == 1)).all():
-            raise Unreadable("predictions must be values 0 or 1")
-        scores = message.array("scores", "f", *shape) if scored else None
-        if scores is not None and not ((scores >= 0) & (scores <= 1)).all():
-            raise Unreadable("scores must be values in [0, 1]")
-        parts.append(ModelAnswers(labels, scores))
-    return SplitAnswers(*parts)
-
-
-def _write_shadows(shadows: Shadows) -> Written:
-    arrays = [shadows.members, shadows.scores, shadows.target]
-    return {"soft": shadows.soft, "number": len(shadows.scores)}, arrays
-
-
-def _read_shadows(message: Message, inputs: tuple[Any, ...]) -> Shadows:
-    n = len(inputs[1].train) + len(inputs[1].test)
-    number = int(message.number("number", least=0.0))
-    members = message.array("who trained the shadow models", "b", number, n)
-    scores = message.array("scores of the shadow models", "f", number, n)
-    target = message.array("scores of the model", "f", n)
-    if not all(((part >= 0) & (part <= 1)).all() for part in (scores, target)):
-        raise Unreadable("scores must be values in [0, 1]")
-    return Shadows(members, scores, target, message.field("soft", bool))
-
-
-def _write_guess(guess: Guess) -> Written:
-    if not isinstance(guess, Guess):
-        raise PluginError(f"what it gives must be a Guess, not a {type(guess).__name__}")
-    more = {
-        name: getattr(guess, name)
-        for name in ("beliefs", "held_out_beliefs", "abstains")
-        if getattr(guess, name) is not None
-    }
-    return {"more": list(more)}, [
-        guess.values, guess.confidence, guess.held_out, guess.held_out_values,
-        guess.held_out_confidence, *more.values(), *write_measures(guess.notes),
-    ]  # fmt: skip
-
-
-def _read_guess(message: Message, inputs: tuple[Any, ...]) -> Guess:
-    """A guess of the right length; its numbers are checked elsewhere, as those of any guess."""
-    n = len(inputs[0].target)
-    values, confidence = (
-        message.array("the guess", "iu", n), message.array("the confidence", "biuf", n),
-    )  # fmt: skip
-    rows = message.array("held_out", "iu", None)
-    m = len(rows)
-    held_out = (
-        message.array("the held-out guess", "iu", m),
-        message.array("the confidence of the held-out guess", "biuf", m),
-    )
-    k = len(inputs[0].target.groups)
-    shapes: dict[str, tuple[str, tuple[int, ...]]] = {
-        "beliefs": ("f", (n, k)), "held_out_beliefs": ("f", (m, k)), "abstains": ("b", (n,))
-    }  # fmt: skip
-    more = message.field("more", list)
-    if more != [name for name in shapes if name in more]:
-        raise Unreadable("its answer has beliefs of no kind")
-    arrays = {name: message.array(f"the {name}", kinds, *shape)
-              for name, (kinds, shape) in shapes.items() if name in more}  # fmt: skip
-    return Guess(values, confidence, rows, *held_out, read_measures(message), **arrays)
-
-
-def _write_correction(corrected: Corrected) -> Written:
-    correction = corrected.correction
-    header = {
-        "status": None if correction.status is None else SolverStatus(correction.status).value,
-        "took": write_scalar(correction.seconds),
-        "correct_seconds": write_scalar(corrected.seconds),
-    }
-    costs: MeasureValues = {"objective": correction.objective, "bound": correction.bound}
-    arrays = [
-        array
-        for measures in (costs, correction.measures, corrected.weighed)
-        for array in write_measures(measures)
-    ]
-    for name, array in (
-        ("values", correction.values), ("moves", correction.moves),
-        ("posterior", correction.posterior), ("reconsidered", corrected.reconsidered),
-    ):  # fmt: skip
-        header[name] = array is not None
-        arrays += [array] if array is not None else []
-    return header, arrays
-
-
-def _read_cost(value: Any) -> float | None:
-    """A number that a float can hold, or None."""
-    if type(value) not in (int, float, type(None)) or (type(value) is int and abs(value) > 2**1000):
-        raise Unreadable("objective and bound must be numbers that a float can hold")
-    return value  # type: ignore[no-any-return]  # checked
-
-
-def _read_correction(message: Message, inputs: tuple[Any, ...]) -> Corrected:
-    target = inputs[0].target
-    n, k = len(target), len(target.groups)
-    costs, own, weighed = (read_measures(message) for _ in range(3))
-    shapes: dict[str, tuple[str, tuple[int, ...]]] = {
-        "values": ("iu", (n,)),
-        "moves": ("iu", (2, k, k)),
-        "posterior": ("f", (n, k)),
-        "reconsidered": ("iu", (n,)),
-    }
-    arrays = {
-        name: message.array(f"the corrected {name}", kinds, *shape)
-        for name, (kinds, shape) in shapes.items()
-        if message.field(name, bool)
-    }
-    for name in ("values", "reconsidered"):
-        codes = arrays.get(name)
-        if codes is not None and n and not (codes.min() >= 0 and codes.max() < k):
-            raise Unreadable(f"the corrected {name} must be group codes in 0..{k - 1}")
-    status = message.field("status", str, type(None))
-    objective, bound = _read_cost(costs.get("objective")), _read_cost(costs.get("bound"))
-    correction = Correction(
-        arrays.get("values"), None if status is None else SolverStatus(status), objective, bound,
-        arrays.get("moves"), message.number("took", least=0.0), own, arrays.get("posterior"),
-    )  # fmt: skip
-    seconds = message.number("correct_seconds", least=0.0)
-    return Corrected(correction, seconds, weighed, arrays.get("reconsidered"))
-
-
-def _write_audit(answer: MeasureValues | Release) -> Written:
-    if not isinstance(answer, Release):
-        return {"release": False}, write_measures(answer)
-    header = {
-        "release": True,
-        "metric": str(answer.metric),
-        "confidence": write_scalar(answer.confidence),
-        "guarantee": write_guarantee(answer.guarantee),
-        "noise": str(answer.noise),
-    }
-    return header, [*write_measures(answer.measures), answer.values, answer.low, answer.high]
-
-
-def _read_word(message: Message, name: str, words: tuple[str, ...]) -> Any:
-    """A field that is one of a few words."""
-    word = message.field(name, str)
-    if word not in words:
-        raise Unreadable(f"the field {name!r} of its answer is not one of {', '.join(words)}")
-    return word
-
-
-def _read_audit(message: Message, inputs: tuple[Any, ...]) -> MeasureValues | Release:
-    """Measures or a release, whose table of rules is not transferred."""
-    measures = read_measures(message)
-    if not message.field("release", bool):
-        return measures
-    guarantee = read_guarantee(message)
-    if guarantee is None:
-        raise Unreadable("a release must have a guarantee")
-    values = message.array("the estimates of a release", "biuf", None)
-    low, high = (message.array("the intervals of a release", "biuf", len(values)) for _ in range(2))
-    return Release(
-        _read_word(message, "metric", METRICS), values, low, high,
-        message.number("confidence", least=0.0), guarantee, _read_word(message, "noise", NOISES),
-        measures,
-    )  # fmt: skip
-
-
-CODECS: dict[str, _Codec] = {
-    "load": _Codec(write_table, lambda message, _: read_table(message), None),
-    "split": _Codec(write_split, lambda message, _: read_split(message), None),
-    "train": _Codec(_write_sealed, _read_sealed, None),
-    "predict": _Codec(
-        _write_predictions,
-        _read_predictions,
-        lambda inputs: [len(p) for p in (inputs[1].train, inputs[1].test, inputs[1].attack)],
-    ),
-    "shadow": _Codec(_write_shadows, _read_shadows, None),
-    "disclose": _Codec(_write_claim, _read_claim, None),
-    "reveal": _Codec(
-        lambda scores: ({}, [scores.target, scores.attack]),
-        _read_scores,
-        lambda inputs: [len(inputs[1].target), len(inputs[1].attack)],
-    ),
-    "ask": _Codec(
-        _write_answers,
-        _read_answers,
-        lambda inputs: [
-            len(part) * len(part.groups)
-            for part in (inputs[1].target, inputs[1].attack)
-            for _ in range(2)
-        ],
-    ),
-    "tune": _Codec(_write_sealed, _read_sealed, None),
-    "guess": _Codec(
-        _write_guess,
-        _read_guess,
-        lambda inputs: [
-            *[len(inputs[0].target)] * 3,
-            *[len(inputs[0].attack)] * 3,
-            *(len(part) * len(part.groups) for part in (inputs[0].target, inputs[0].attack)),
-        ],
-    ),
-    "correct": _Codec(
-        _write_correction,
-        _read_correction,
-        lambda inputs: [
-            *[len(inputs[0].target)] * 2,
-            2 * len(inputs[0].target.groups) ** 2,
-            len(inputs[0].target) * len(inputs[0].target.groups),
-        ],
-    ),
-    ROW: _Codec(_write_row, lambda message, _: read_measures(message), lambda _: []),
-    "audit": _Codec(_write_audit, _read_audit, lambda _: [_MOST_AUDITS] * 3),
-}
-"""The codec of every action."""
+    shapes = CODECS[action].shapes
+    if shapes is None:
+        return (limits.memory_limit or _MOST_BYTES) + _SLACK
+    sizes = [math.prod(abs(side) for side in shape) for shape in shapes(inputs).values()]
+    return 8 * sum(sizes) + _SLACK

@@ -2,13 +2,16 @@
 
 import contextlib
 import dataclasses
+import io
 import json
 import pickle
 import random
+import resource
 import struct
 import sys
 import time
 import tracemalloc
+import zipfile
 
 import cloudpickle
 import numpy as np
@@ -35,10 +38,16 @@ from fpbench.components.records import (
 from fpbench.data.domain import Domain
 from fpbench.data.sample import ModelAnswers, Sample, Split
 from fpbench.data.table import Table
-from fpbench.execution.isolation.processes import receive
-from fpbench.execution.wire import message
-from fpbench.execution.wire.answers import CODECS, compute_size_limit, read_result, write_result
-from fpbench.execution.wire.message import MOST_HEADER, _read_header, pack, unpack
+from fpbench.execution.wire.answers import (
+    CODECS,
+    MOST_HEADER,
+    MOST_TEXTS,
+    compute_size_limit,
+    pack,
+    read_result,
+    unpack,
+    write_result,
+)
 from fpbench.execution.wire.sealing import seal, unseal
 from fpbench.execution.work.actions import MEASURING
 from fpbench.matrix.limits import NO_LIMITS, Limits
@@ -99,7 +108,6 @@ FACTS = Facts.from_counts(
 """Of a range, of noise, and of nothing."""
 ANSWERS = {
     "load": (table(), ()),
-    "split": (SPLIT, ()),
     "train": (Sealed(b"a model"), ()),
     "predict": (Predictions(bits(N), bits(M), bits(M), ASKED, NOTES, Guarantee(1.0, 1e-5, "add-remove")), (None, SPLIT)),
     "shadow": (
@@ -179,10 +187,10 @@ def same(one, other):
     return type(one) is type(other) and repr(one) == repr(other)
 
 
-def test_every_action_has_its_words():
+def test_every_action_of_a_component_has_a_codec():
     from fpbench.execution.work.actions import ACTIONS
 
-    assert set(CODECS) == set(ACTIONS) == set(ANSWERS)
+    assert set(CODECS) == set(ACTIONS) - {"split"} == set(ANSWERS)
 
 
 @pytest.mark.parametrize("action", ANSWERS)
@@ -212,8 +220,8 @@ def wide_table():
                  measured_cuts=cuts)  # fmt: skip
 
 
-MANY = {"\U0001f600" * 193 + f"{i:07}": 0.5 for i in range(9_999)} | {"text": "\U0001f600" * 2**20}
-"""As many measures as a row can hold, and of as many bytes."""
+MANY = {"x" * 193 + f"{i:07}": 0.5 for i in range(9_999)} | {"text": "x" * 2**20}
+"""As many measures as a row can hold."""
 
 
 @pytest.mark.parametrize(
@@ -312,29 +320,44 @@ PICKLES = [
 ]
 
 
-def raw(header, body=b""):
-    """Bytes of a header that is written as it is."""
-    head = header if isinstance(header, bytes) else json.dumps(header).encode()
-    return struct.pack("!I", len(head)) + head + bytes(-(4 + len(head)) % 16) + body
+def make_npz(compression=zipfile.ZIP_STORED, **members):
+    """An archive of members as they are: bytes, or arrays."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        for name, content in members.items():
+            if isinstance(content, np.ndarray):
+                array = io.BytesIO()
+                np.save(array, content)
+                content = array.getvalue()
+            archive.writestr(f"{name}.npy", content)
+    return file.getvalue()
 
 
-def failed(body=b"", **change):
+def to_array(text):
+    """Bytes, or a value as JSON, as an array."""
+    content = text if isinstance(text, bytes) else json.dumps(text).encode()
+    return np.frombuffer(content, np.uint8)
+
+
+def failed(texts=("r", "t"), more=None, **change):
     """Bytes of a failure, of which some fields have other values."""
-    fields = {"kind": "failure", "seconds": 1.0, "bad_input": False} | change
-    return raw(fields, WHY + body)
+    header = {"answer": "failure", "took": 1.0, "bad_input": False} | change
+    return make_npz(header=to_array(header), texts=to_array(texts), **(more or {}))
 
 
-def describe(kind, dimensions, *sides):
-    """The bytes before an array, which may lie."""
-    return struct.pack("<3sB3Q4x", kind, dimensions, *[*sides, 0, 0, 0][:3])
+def describe(header, body=bytes(64)):
+    """The bytes of an array whose header may lie."""
+    padded = (header + " " * (117 - len(header)) + "\n").encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(padded)) + padded + body
 
 
-WHY = pack({}, [np.array([1, 1]), np.frombuffer(b"rt", np.uint8)])[16:]
-"""The arrays of a failure: the texts of its reason and its trace."""
+def lie(descr, shape, order="False"):
+    return describe(f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}}}")
+
+
 LONGEST = {
     "a text without an end": lambda size: b'{"a":"' + b"x" * (size - 6),
     "escaped quotes": lambda size: b'{"a":"' + b'\\"' * ((size - 6) // 2),
-    "escaped quotes, far apart": lambda size: b'{"a":"' + (b'\\"' + b"x" * 18) * ((size - 6) // 20),
     "quotes": lambda size: b'"' * size,
     "a quote after each text": lambda size: b'{"a":' + b'""' * ((size - 5) // 2),
     "backslashes": lambda size: b'"' + b"\\" * (size - 1),
@@ -347,61 +370,75 @@ LONGEST = {
         b"{" + b",".join(b'"%06d":0' % i for i in range((size - 2) // 11)) + b"}"
     ),
     "one key": lambda size: b"{" + b",".join([b'"a":0'] * ((size - 2) // 6)) + b"}",
-    "digits": lambda size: b'{"seconds":' + b"9" * (size - 12) + b"}",
-    "decimals": lambda size: b'{"seconds":0.' + b"9" * (size - 14) + b"}",
-    "zeros of an exponent": lambda size: b'{"seconds":1e' + b"0" * (size - 14) + b"}",
+    "digits": lambda size: b'{"took":' + b"9" * (size - 9) + b"}",
+    "many digits": lambda size: b"[" + b",".join([b"9" * 4300] * (size // 4301)) + b"]",
+    "decimals": lambda size: b'{"took":0.' + b"9" * (size - 11) + b"}",
+    "zeros of an exponent": lambda size: b'{"took":1e' + b"0" * (size - 11) + b"}",
     "spaces": lambda size: b" " * size,
-    "lines": lambda size: b"\n" * size,
     "zero bytes": bytes,
-    "zero bytes in a text": lambda size: b'{"a":"' + bytes(size - 8) + b'"}',
     "no UTF-8": lambda size: b'{"a":"' + b"\xff" * (size - 8) + b'"}',
-    "UTF-8 cut off": lambda size: b'{"a":"' + b"\xf0\x9f" * ((size - 8) // 2) + b'"}',
     "surrogates": lambda size: b'{"a":"' + b"\xed\xa0\x80" * ((size - 8) // 3) + b'"}',
     "commas": lambda size: b"[" + b"," * (size - 1),
+    "dots": lambda size: b'{"' + b"." * (size - 7) + b'":0}',
+    "dotted": lambda size: b'{"' + b"a." * ((size - 7) // 2) + b'":0}',
     "NaN": lambda size: b"[" + b"NaN," * (size // 4 - 1) + b"0]",
 }
-"""Headers of any size that may cost whoever reads them."""
+"""JSON of any size that may cost whoever reads it."""
 HOSTILE = {
     "nothing": b"",
-    "a bit of it": b"\0\0\0",
-    "a header that is not there": struct.pack("!I", 2**32 - 1),
-    "a header that is too long": raw(b" " * (MOST_HEADER + 1)),
-    "a header that is cut off": raw(b"{}")[:6],
-    "a header that is not padded": raw(b"{}")[:15],
-    "no JSON": raw(b"\xff\xfe{}"),
-    "no mapping": raw(b"[]"),
-    **{f"a header of {what}": raw(make(MOST_HEADER)) for what, make in LONGEST.items()},
-    "a key twice": raw(b'{"kind":"failure","seconds":1,"bad_input":true,"seconds":1}', WHY),
-    "seconds are no number": failed(seconds="long"),
-    "seconds are a truth value": failed(seconds=True),
-    "seconds are NaN": failed(seconds=float("nan")),
-    "seconds are infinite": raw(b'{"kind":"failure","seconds":1e999,"bad_input":true}', WHY),
-    "seconds are too many": failed(seconds=10**400),
-    "seconds are below 0": failed(seconds=-1e300),
-    "no reason": raw({"kind": "failure", "seconds": 1.0, "bad_input": False}),
-    "a reason that is a mapping": failed(bad_input={"a": 1}),
+    "a bit of it": failed()[:-1],
+    "no header": make_npz(texts=to_array(["r", "t"])),
+    "a header that is too long": failed(spare="x" * MOST_HEADER),
+    "a header of another type": make_npz(header=np.zeros(8)),
+    "a header that is no array": make_npz(header=b"{}"),
+    "a header that is a list": make_npz(header=to_array([])),
+    "another action": failed(answer="correct"),
+    "no action": failed(answer=None),
+    "an unknown field": failed(spare=1),
+    "no time": failed(took=None),
+    "a whole number of seconds": failed(took=1),
+    "seconds that are true": failed(took=True),
+    "seconds below 0": failed(took=-1e300),
+    "seconds without end": failed(took=float("inf")),
+    "seconds that are no number": failed(took=float("nan")),
+    "digits without end": failed(took=10**400),
     "bad input that is no truth value": failed(bad_input=1),
-    "more arrays than it should have": failed(describe(b"|u1", 1)),
-    "bytes after the end": failed(bytes(16)),
-    "a bit of an array": failed(describe(b"|u1", 1, 16) + bytes(15)),
-    **{
-        f"texts of the lengths {sizes}": raw(
-            {"kind": "failure", "seconds": 1.0, "bad_input": False},
-            pack({}, [np.array(sizes), np.frombuffer(b"rt", np.uint8)])[16:],
-        )
-        for sizes in ([], [2], [1, 2], [-1, 3], [2**62, 2**62], [1, 1, 0], [[1, 1]], [1.0, 1.0])
-    },
-    **{
-        f"an array of {said}": failed(describe(*said) + bytes(64))
-        for said in (
-            (b"|O8", 1, 8), (b"O\0\0", 1, 8), (b"<U4", 1, 4), (b"|V8", 1, 8), (b"<c8", 1, 8),
-            (b"<M8", 1, 8), (b"|S8", 1, 8), (b"<fg", 1, 4), (b"\0\0\0", 1, 8), (b"\xff\xff\xff", 1),
-            (b"|u1", 4, 64), (b"|u1", 255, 64), (b"|u1", 1, 2**64 - 64), (b"<i8", 2, 2**61, 2**61),
-            (b"|u1", 1, 65), (b"|u1", 2, 65, 1), (b"|u1", 3, 0, 2**48, 2**48), (b"|u1", 1, 2**45),
-            (b"<i8", 3, 2**63, 2**63, 0), (b"|u1", 0), (b"<f8", 2, 2**32, 2**32),
-        )
-    },
+    "a reason that is a mapping": failed(({"a": 1}, "t")),
+    "one text": failed(["r"]),
+    "three texts": failed(["r", "s", "t"]),
+    "too many texts": failed(["x" * MOST_TEXTS, "t"]),
+    "an array more": failed(more={"values": np.zeros(3)}),
+    "a part more": failed(more={"values.x": np.zeros(3)}),
+    "objects": failed(more={"x": describe("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
+                                          pickle.dumps([1]))}),
+    "a member that is no array": failed(more={"x": b"text"}),
+    "compressed": make_npz(zipfile.ZIP_DEFLATED, header=np.zeros(2**24, np.uint8)),
+    "compressed, and short": make_npz(zipfile.ZIP_LZMA, header=to_array({})),
+    "shares its bytes": None,
+    **{f"an array of {said}": failed(more={"x": lie(*said)}) for said in (
+        ("'<U4'", "(4,)"), ("'|V8'", "(8,)"), ("'<c8'", "(8,)"), ("'<M8[s]'", "(8,)"),
+        ("'|S8'", "(8,)"), ("'>i8'", "(8,)"), ("'<f2'", "(2**64,)"), ("'|u1'", "(-1,)"),
+        ("'<i8'", "(2305843009213693952, 2305843009213693952)"), ("'|u1'", "(65,)"),
+        ("'|V0'", "(1000000000000,)"), ("'|u1'", "(70368744177664,)"), ("'<i8'", "(4294967296,)"),
+        ("[('a', '|O')]", "(1,)"), ("'<f8, <f8'", "(4,)"), ("('<f8', (2, 2))", "(2,)"),
+    )},
+    "a header of an array that nests": failed(more={"x": describe("(" * 9_000)}),
+    "a header of an array with signs": failed(more={"x": describe("-" * 9_000 + "1")}),
+    "a header of an array of digits": failed(more={"x": describe("9" * 9_000)}),
+    "a long header of an array": failed(more={"x": describe("1," * 30_000)}),
 }  # fmt: skip
+
+
+def share_bytes():
+    """Many members that name the same bytes, which would take a gigabyte."""
+    one = make_npz(header=np.zeros(2**20, np.uint8))
+    start = one.index(b"PK\x01\x02")
+    entry, end = one[start : one.index(b"PK\x05\x06")], one[one.index(b"PK\x05\x06") :]
+    counts = struct.pack("<HHII", 1000, 1000, 1000 * len(entry), start)
+    return one[:start] + entry * 1000 + end[:8] + counts + end[20:]
+
+
+HOSTILE["shares its bytes"] = share_bytes()
 
 
 @pytest.fixture
@@ -413,45 +450,11 @@ def opens_nothing(monkeypatch):
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_what_is_announced_is_checked_before_it_is_believed(what, opens_nothing):
-    tracemalloc.start()
-    try:
-        with pytest.raises(PluginError) as error:
-            read_result("guess", bytearray(HOSTILE[what]), (VIEW, None))
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 2**26
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(PluginError) as error:
+        read_result("guess", bytearray(HOSTILE[what]), (VIEW, None))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**16  # kilobytes
     assert len(str(error.value)) < 200  # nothing of what came is repeated
-
-
-def test_there_are_no_more_arrays_than_anybody_needs(monkeypatch):
-    monkeypatch.setattr(message, "_MOST_ARRAYS", 100)
-    assert len(list(unpack(failed(describe(b"|u1", 1) * 98))._arrays)) == 100
-    with pytest.raises(PluginError, match="too many arrays"):
-        unpack(failed(describe(b"|u1", 1) * 99))
-
-
-@pytest.mark.parametrize("kind", ["failure", "guess"])
-@pytest.mark.parametrize("texts", [2**24 - 2**10, 2**16])
-def test_an_answer_of_the_greatest_size_takes_no_more_memory_than_its_size(kind, texts):
-    """Of empty texts without number, each of which costs more in memory than the byte of its size."""
-    arrays = [] if kind == "failure" else guess_arrays()
-    sizes = [np.zeros(texts, np.int8), np.zeros(0, np.uint8)]
-    header = {"kind": kind, "seconds": 1.0, "bad_input": False, "more": []}
-    content = bytearray(pack(header, [*arrays, *sizes * 2, np.zeros(9 * 2**16, np.uint8)]))
-    tracemalloc.start()
-    try:
-        with contextlib.suppress(PluginError):
-            read_result("guess", content, (VIEW, None))
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 2 * len(content) + 2**25
-
-
-def guess_arrays():
-    """The arrays of a guess, without its notes."""
-    return [bits(N), np.ones(N), np.arange(M), bits(M), np.ones(M)]
 
 
 def test_a_failure_that_these_change_is_read():
@@ -459,30 +462,45 @@ def test_a_failure_that_these_change_is_read():
     assert result == Result(Failure("r", "t", False), 1.0)
 
 
-def test_a_header_has_at_most_64_kib():
-    spare = MOST_HEADER - len(json.dumps({"x": ""}))
-    assert unpack(raw({"x": "x" * spare})).field("x", str) == "x" * spare
-    with pytest.raises(PluginError, match="a header that is not there"):
-        unpack(raw({"x": "x" * (spare + 1)}))
+def test_a_header_has_at_most_64_kb():
+    spare = MOST_HEADER - len(b'{"x":""}')
+    assert unpack(pack({"x": "x" * spare})) == {"x": "x" * spare}
     with pytest.raises(PluginError, match="more than 65,536 bytes"):
-        pack({"x": "x" * MOST_HEADER}, [])
+        pack({"x": "x" * (spare + 1)})
 
 
 @pytest.mark.parametrize("what", LONGEST)
-def test_reading_a_header_takes_time_in_proportion_to_its_size(what):
-    """Whatever is in it."""
+def test_reading_json_takes_time_in_proportion_to_its_size(what):
+    """Whatever is in it, in the header and in a field of texts."""
 
-    def measure(size):
-        text, best = LONGEST[what](size), float("inf")
+    def measure(size, field):
+        text, best = to_array(LONGEST[what](size)), float("inf")
+        header = text if field == "header" else to_array({"answer": "score", "took": 1.0})
+        content = make_npz(header=header, measures=text)
         for _ in range(3):
             started = time.process_time()
             with contextlib.suppress(PluginError):
-                _read_header(text)
+                read_result("score", content)
             best = min(best, time.process_time() - started)
         return best
 
-    small, large = measure(MOST_HEADER // 8), measure(MOST_HEADER)
-    assert large < 24 * small + 0.02  # 8 times as much; the square would be 64 times as much
+    for field, most in (("header", MOST_HEADER), ("measures", 2**19)):
+        small, large = measure(most // 8, field), measure(most, field)
+        assert large < 24 * small + 0.02  # 8 times as much; the square would be 64 times as much
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", LONGEST)
+def test_reading_json_takes_memory_in_proportion_to_its_size(what):
+    content = make_npz(header=to_array({"answer": "score", "took": 1.0}),
+                       measures=to_array(LONGEST[what](MOST_TEXTS)))  # fmt: skip
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(PluginError):
+            read_result("score", content)
+        assert tracemalloc.get_traced_memory()[1] < 32 * len(content)
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("number", range(len(PICKLES)))
@@ -492,37 +510,13 @@ def test_no_pickle_is_an_answer(number, action, opens_nothing):
         read_result(action, bytearray(PICKLES[number]), ANSWERS[action][1])
 
 
-class Channel:
-    """Gives bytes without end; counts them."""
-
-    def __init__(self, size):
-        self.first, self.count = struct.pack("!Q", size), 0
-
-    def recv(self, size):
-        piece, self.first = (self.first or bytes(min(size, 5_000)))[:size], b""
-        self.count += len(piece)
-        assert self.count < 10_000, "more was read than may come"
-        return piece
-
-
-@pytest.mark.parametrize("size", [2**62, 2**64 - 1, 1001])
-def test_nothing_is_read_of_what_is_longer_than_it_may_be(size):
-    channel = Channel(size)
-    with pytest.raises(PluginError, match="longer than the 1,000 bytes"):
-        receive(channel, 1000)
-    assert channel.count == 8
-    assert receive(Channel(1000), 1000) == bytes(1000)
-
-
 def test_an_answer_may_be_as_long_as_what_is_asked():
     """A guess as its people, a model as the memory that its step may take."""
-    slack = 2**24 + 2**17
-    assert (
-        compute_size_limit("guess", (VIEW, None), NO_LIMITS)
-        < 8 * ((3 + K) * N + (3 + K) * M) + slack
-    )
-    assert compute_size_limit("score", (), NO_LIMITS) < slack
-    assert compute_size_limit("train", (), Limits(memory_limit=2**28)) < 2**28 + slack
+    slack = 2**24
+    n, m = N, M
+    assert compute_size_limit("guess", (VIEW, None), NO_LIMITS) == 8 * (3 + K) * (n + m) + slack
+    assert compute_size_limit("score", (), NO_LIMITS) == slack
+    assert compute_size_limit("train", (), Limits(memory_limit=2**28)) == 2**28 + slack
 
 
 ODD = [None, True, False, 0, -1, 2**31, 2**63, 2**70, 10**400, 0.5, -0.5, 1e308, "", "x", "guess",
@@ -555,7 +549,6 @@ def mutate_value(value, rng):
 
 def mutate(content, rng, others):
     """Bytes that a hostile component might send instead."""
-    (size,) = struct.unpack_from("!I", content)
     kind = rng.randrange(10)
     if kind == 0:
         for _ in range(rng.choice([1, 2, 8, 64])):
@@ -566,28 +559,51 @@ def mutate(content, rng, others):
     if kind == 2:
         return content + bytes(rng.choice([1, 8, 16, 4096]))
     if kind == 3:
-        lie = rng.choice([0, 1, size - 1, size + 1, size + 16, 2**31, 2**32 - 1])
-        return struct.pack("!I", lie) + content[4:]
-    if kind == 4:
-        return bytearray(rng.choice(PICKLES)) if rng.random() < 0.5 else content[:4] + rng.randbytes(
-            rng.randrange(600))  # fmt: skip
-    if kind == 5:  # the header of one, the arrays of another
-        other = rng.choice(others)
-        (there,) = struct.unpack_from("!I", other)
-        return content[: -(-(4 + size) // 16) * 16] + other[-(-(4 + there) // 16) * 16 :]
-    if kind == 6:  # a byte of the header
-        content[4 + rng.randrange(size)] = rng.choice(b'0123456789"[]{},:-.eE\\untfalsNI \0\xff')
-        return content
-    if kind == 7:  # values of arrays
-        start = min(-(-(4 + size) // 16) * 16, len(content) - 1)
+        return rng.choice(PICKLES) if rng.random() < 0.5 else rng.randbytes(rng.randrange(600))
+    members = read_members(content)
+    name = rng.choice(sorted(members))
+    if kind == 4:  # the header of one, the arrays of another
+        return make_npz(**{**read_members(rng.choice(others)), "header": members["header"]})
+    if kind == 5:  # a member less, one of another name, or one of another member
+        lost = members.pop(name)
+        other = rng.choice(["x", "values", "a.b.c", "header", *members])
+        return make_npz(**(members if rng.random() < 0.5 else {other: lost, **members}))
+    if kind == 6:  # another shape or type
+        array = members[name].reshape(-1)
+        with np.errstate(invalid="ignore"):
+            whole = array.astype("i8")
+        odd = [
+            array[:-1],
+            array.reshape(1, -1),
+            array.astype("f4"),
+            whole - 1,
+            array.astype(bool),
+            np.resize(array, array.size + 1),
+            array.reshape(-1, 1, 1, 1),
+        ]
+        return make_npz(**members | {name: rng.choice(odd)})  # fmt: skip
+    array = np.copy(members[name])
+    raw = array.reshape(-1).view(np.uint8)
+    if kind == 7 and raw.size:  # bytes of arrays, which may be JSON
+        odd = [0, 1, 2, 127, 128, 255] if name != "header" and rng.random() < 0.7 else (
+            b'0123456789"[]{},:-.eE\\untfalsNI \0\xff')  # fmt: skip
         for _ in range(rng.choice([1, 4, 16])):
-            content[rng.randrange(start, len(content))] = rng.choice([0, 1, 2, 127, 128, 255])
-        return content
-    header = json.loads(bytes(content[4 : 4 + size]).decode())
+            raw[rng.randrange(raw.size)] = rng.choice(odd)
+        return make_npz(**members | {name: array})
+    if kind == 8:
+        name = "header"
+    try:
+        value = json.loads(bytes(members[name]))
+    except ValueError:
+        return make_npz(**members | {name: to_array(rng.choice(ODD[:-5]))})
     for _ in range(rng.choice([1, 1, 2, 5])):
-        header = mutate_value(header, rng)
-    text = json.dumps(header).encode()
-    return bytearray(raw(text, bytes(content[-(-(4 + size) // 16) * 16 :])))
+        value = mutate_value(value, rng)
+    return make_npz(**members | {name: to_array(value)})
+
+
+def read_members(content):
+    with np.load(io.BytesIO(content)) as archive:
+        return dict(archive)
 
 
 def check_valid(action, value, given):
@@ -609,8 +625,9 @@ def check_valid(action, value, given):
         assert [len(p) for p in (value.train, value.test, value.attack)] == [N, M, M]
         assert set(np.unique(value.train)) <= {0, 1}
     if action == "correct":
-        assert value[0].values is None or value[0].values.shape == (N,)
-        assert value[0].gap is None or isinstance(value[0].gap, float)
+        correction = value.correction
+        assert correction.values is None or correction.values.shape == (N,)
+        assert correction.gap is None or isinstance(correction.gap, float)
     if action == "load":
         assert len(value.features) == len(value.labels) == len(value.codes)
         value.digest()
@@ -629,18 +646,18 @@ def attempted(action, content, given):
     return result
 
 
-@pytest.mark.slow
-def test_ten_thousand_mutated_answers_are_read_or_refused(opens_nothing):
+@pytest.mark.parametrize("number", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_mutated_answers_are_read_or_refused(number, opens_nothing):
     """Seeded; with the peak of memory, which bounds what any of them can make the reader take."""
     rng = random.Random(18)
     actions = list(ANSWERS)
-    weights = [1 if action in ("load", "split") else 4 for action in actions]
+    weights = [1 if action == "load" else 4 for action in actions]
     bases = {action: write_result(action, Result(ANSWERS[action][0], 0.5)) for action in actions}
     failed = write_result("guess", Result(Failure("why", "trace", False), 0.5))
     refused = read = 0
     tracemalloc.start()
     try:
-        for _ in range(10_000):
+        for _ in range(number):
             (action,) = rng.choices(actions, weights)
             given = ANSWERS[action][1]
             base = failed if rng.random() < 0.1 else bases[action]
@@ -658,8 +675,8 @@ def test_ten_thousand_mutated_answers_are_read_or_refused(opens_nothing):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert refused > 5_000
-    assert read > 500  # or the mutations would only ever meet the first check
+    assert refused > number / 2
+    assert read > number / 20  # or the mutations would only ever meet the first check
     assert peak < 2**23
 
 
@@ -702,24 +719,16 @@ def test_models_and_adversaries_stay_sealed(action, monkeypatch):
     assert type(unseal(there)) is _Own
 
 
-def test_a_wire_reads_what_a_wire_writes():
-    content = pack({"a": [1, -0.0, "\udc80"]}, [np.zeros((0, 3)), np.array([True, False])])
+def test_what_is_written_is_read():
+    content = pack({"a": [1, -0.0, "\udc80"], "b": np.zeros((0, 3)), "c": {"d": np.float32(0.5)},
+                    "e": None, "f": True, "g": b"bytes"})  # fmt: skip
     there = unpack(content)
-    assert there.field("a", list) == [1, -0.0, "\udc80"]
-    assert there.array("one", "f", None, 3).shape == (0, 3)
-    assert there.array("two", "b", 2).tolist() == [True, False]
-    there.end()
-
-
-def test_truth_values_are_true_or_false():
-    content = bytearray(pack({}, [np.array([True, False])]))
-    content[-16] = 7
-    with pytest.raises(PluginError, match="truth values"):
-        unpack(content)
+    assert there.pop("b").shape == (0, 3)
+    texts = {name: array.tobytes() for name, array in there.items() if name != "f"}
+    assert texts == {"a": b'[1,-0.0,"\\udc80"]', "c": b'{"d":0.5}', "g": b"bytes"}
+    assert there["f"] is True
 
 
 def test_the_reader_imports_nothing_that_unpickles():
-    """Modules that read answers where the truth is."""
-    for name in ("message", "values", "frames", "answers"):
-        module = sys.modules[f"fpbench.execution.wire.{name}"]
-        assert not {"pickle", "cloudpickle"} & set(vars(module))
+    module = sys.modules["fpbench.execution.wire.answers"]
+    assert not {"pickle", "cloudpickle"} & set(vars(module))
