@@ -6,16 +6,16 @@ import atexit
 import json
 import os
 import pickle
-import socket
 import subprocess
 import sys
 from contextlib import suppress
 from functools import cache
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 from fpbench.components.attack_kinds import Component
 from fpbench.data.data_files import DataHome
-from fpbench.execution.isolation.processes import receive, send
 from fpbench.testing.stages import run_watched
 from fpbench.testing.watching import list_parts
 
@@ -59,7 +59,7 @@ class _OtherProcess:
 
     def __init__(self) -> None:
         seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
-        self._channel, theirs = socket.socketpair()
+        self._channel, theirs = Pipe()
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _BOOT, json.dumps(sys.path), str(theirs.fileno())],
@@ -76,9 +76,9 @@ class _OtherProcess:
         """The answer to a request."""
         try:
             # The tested module may have been added to the path after the process started.
-            send(self._channel, json.dumps(sys.path).encode())
-            send(self._channel, request)
-            answer: RemoteResult | NotTransferable = pickle.loads(receive(self._channel))
+            self._channel.send_bytes(json.dumps(sys.path).encode())
+            self._channel.send_bytes(request)
+            answer: RemoteResult | NotTransferable = self._channel.recv()
         except (OSError, EOFError):
             self.close()
             _get_other_process.cache_clear()
@@ -100,13 +100,13 @@ def _get_other_process() -> _OtherProcess:
 
 def main(number: int) -> None:
     """Serve requests until the channel is closed."""
-    with socket.socket(fileno=number) as channel, suppress(EOFError):
+    with Connection(number) as channel, suppress(EOFError):
         while True:
-            sys.path[:] = json.loads(receive(channel))
-            send(channel, pickle.dumps(_run_request(receive(channel))))
+            sys.path[:] = json.loads(channel.recv_bytes())
+            channel.send(_run_request(channel.recv_bytes()))
 
 
-def _run_request(request: bytes | bytearray) -> RemoteResult | NotTransferable:
+def _run_request(request: bytes) -> RemoteResult | NotTransferable:
     try:
         component, home = pickle.loads(request)
     except Exception as error:  # its module may do anything on import

@@ -39,7 +39,6 @@ class Spoiler(Learner):
         "returns-twice",
         "detaches",
         "shared",
-        "file",
         "many",
     ] = Field("nothing", description="how")
     mark: str = Field("", description="a file for numbers of processes")
@@ -88,12 +87,6 @@ class Spoiler(Learner):
         held = mmap.mmap(-1, 512 * MIB)
         for page in range(0, len(held), mmap.PAGESIZE):
             held[page] = 1
-        signal.pause()
-
-    def _file(self):
-        end = os.memfd_create("held")
-        for _ in range(512):
-            os.write(end, bytes(MIB))
         signal.pause()
 
     def _many(self):

@@ -312,23 +312,16 @@ FORGED = {
     "below": lambda n: _raw({"took": -1e300}),
     "essay": lambda n: _raw({"texts": "x" * 3_000_000}),
     "nothing": lambda n: b"",
+    "flood": lambda n: bytes(2**26),  # of a size that no answer has
 }
 """What a hostile component may answer with, chosen byte by byte."""
 
 
 def forge(what, n):
     """Have this process answer with something else than its result."""
-    from fpbench.execution.isolation import one_use_server as one_use
-    from fpbench.execution.isolation import processes
+    from fpbench.execution.isolation import one_use_server
 
-    def send(channel, content):
-        if what == "flood":  # of a size that no answer has, and without end
-            channel.sendall(struct.pack("!Q", 2**62))
-            while True:
-                channel.sendall(bytes(2**20))
-        processes.send(channel, FORGED[what](n))
-
-    one_use.send = send
+    one_use_server.write_result = lambda *_: FORGED[what](n)
 
 
 Forgery = Literal[
@@ -424,38 +417,6 @@ class Loader(Hunter):
             except Exception as error:
                 said = f"{type(error).__name__}: {error} {getattr(error, 'stderr', '')}"
             guess.notes[f"way_{name}".replace(" ", "_")] = said
-        names = ("HOME", "PATH", "HARMLESS", "FPBENCH_DATA", "FPBENCH_CURATOR_TOKEN", "MY_PASSWORD")
-        guess.notes["has"] = " ".join(name for name in names if name in os.environ)
-        there = Path("/proc/self/environ").read_bytes() + Path(
-            f"/proc/{os.getppid()}/environ").read_bytes()  # fmt: skip
-        guess.notes["hidden"] = " ".join(name for name in names if name.encode() in there)
-        return guess
-
-
-class Stranger(Hunter):
-    """Tries what another user may not."""
-
-    name = "stranger"
-    summary = "runs as another user"
-    coordinator: int = Field(0, ge=0, description="the process that holds the truth")
-
-    def guess(self, view, rng):
-        guess = super().guess(view, rng)
-
-        def tried(act):
-            try:
-                act()
-            except OSError as error:
-                return type(error).__name__
-            return "opened"
-
-        guess.notes.update(
-            user=os.getuid(),
-            groups=" ".join(map(str, os.getgroups())),
-            secret=tried(lambda: Path(os.environ["EVIL_MARK"]).read_text()),
-            memory=tried(lambda: Path(f"/proc/{self.coordinator}/mem").open("rb").close()),
-            back=tried(lambda: os.setuid(0) if os.getuid() else None),
-        )
         return guess
 
 
@@ -486,18 +447,6 @@ class Talker(Adversary):
         return Guess(
             np.zeros(n, int), np.ones(n), np.arange(m), np.zeros(m, int), np.ones(m), notes
         )
-
-
-class Reader(Corrector):
-    """Says what it finds in its environment."""
-
-    name = "reader"
-    summary = "reads its environment"
-
-    def correct(self, problem):
-        has = os.environ.get("MY_PASSWORD", ""), os.environ.get("FPBENCH_DATA", "")
-        said = {"read": " ".join(has)}
-        return Correction(1 - problem.guess, SolverStatus.FEASIBLE, 1.0, measures=said)
 
 
 def _forged_release(release, people, predictions):
@@ -581,7 +530,7 @@ def fpbench_auditors():
 
 @hookimpl
 def fpbench_correctors():
-    return [Trouble, Cheat, Reader, ForgingCorrector]
+    return [Trouble, Cheat, ForgingCorrector]
 
 
 @hookimpl
@@ -591,4 +540,4 @@ def fpbench_learners():
 
 @hookimpl
 def fpbench_adversaries():
-    return [Hunter, TunedHunter, Smuggler, Forger, Loader, Stranger, Talker]
+    return [Hunter, TunedHunter, Smuggler, Forger, Loader, Talker]

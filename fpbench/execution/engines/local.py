@@ -19,16 +19,13 @@ from fpbench.base.threads import ONE_THREAD
 from fpbench.data.data_files import DataHome
 from fpbench.execution.engines.local_worker import LocalOrder, MissingResults, carry_out, make_refs
 from fpbench.execution.engines.warming import list_modules, warm
-from fpbench.execution.isolation.confining import check_isolated_user, find_isolated_user
-from fpbench.execution.isolation.families import MARK
+from fpbench.execution.isolation.families import start_worker
 from fpbench.execution.isolation.one_use import (
     ForkServer,
     execute_alone,
     needs_process,
-    runs_alone,
     split_by_process,
 )
-from fpbench.execution.isolation.processes import start_worker
 from fpbench.execution.wire.answers import ROW, read_result
 from fpbench.execution.work.execute import execute
 from fpbench.matrix.limits import NO_LIMITS, Limits
@@ -87,7 +84,6 @@ class InlineEngine(Engine):
 
     def __init__(self, home: DataHome, limits: Limits = NO_LIMITS) -> None:
         super().__init__(home, limits)
-        check_isolated_user()  # raises here, before anything is done
         self._server = ForkServer()
 
     @property
@@ -102,8 +98,7 @@ class InlineEngine(Engine):
         future: Future[Result] = Future()
         inputs = self._inputs(step, parents)
         try:
-            isolated = find_isolated_user() is not None  # no step of this process could be
-            if (alone and step.spec) or runs_alone(step, self._limits, isolated=isolated):
+            if step.spec is not None and (alone or self._limits):
                 result = execute_alone(step, inputs, self._limits, self._server.address(sure=alone))
             else:
                 result = execute(step, inputs)
@@ -193,6 +188,6 @@ class LokyEngine(Engine):
         # Loky restarts such a worker by itself, and nothing is lost.
         warnings.filterwarnings("ignore", "A worker was restarted while some jobs", UserWarning)
         return ProcessPoolExecutor(
-            max_workers=self._jobs, env=ONE_THREAD | _MEMORY | {MARK: self._server.mark},
+            max_workers=self._jobs, env=ONE_THREAD | _MEMORY,
             initializer=start_worker, initargs=(os.getpid(),),
         )  # fmt: skip

@@ -1,1 +1,1 @@
-"""One-use processes: adversaries apart from the truth, and limits on time and memory."""
+"""Steps in processes of their own: third parties apart from the truth, limits of each step."""

@@ -1,6 +1,6 @@
-"""Families of processes: their descendants, their memory, and their end.
+"""Families of processes: workers that end with their parent, descendants, their memory and end.
 
-Linux only: elsewhere these functions find no descendants and no memory.
+Descendants and memory are known on Linux only.
 """
 
 from __future__ import annotations
@@ -9,26 +9,58 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Collection, Iterable, Iterator
+import threading
+import time
+from collections.abc import Collection, Iterator
 
 MARK = "FPBENCH_FAMILY"
-"""Environment variable that names the run a process belongs to.
-
-Programs that a step starts inherit it, even if another process adopts them.
-"""
-_PR_SET_CHILD_SUBREAPER = 36
-_SECTOR = 512
-"""Bytes of a block in the counts of `stat`."""
+"""Environment variable of workers of dask; nothing reads it."""
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 36, 38
+_MEMORY = ("Pss_Anon", "Pss_Shmem", "SwapPss")
+"""Memory that a process has written; shared memory counts as a part of each that shares it."""
 _MOST_ROUNDS = 100
 """Greatest number of attempts to end all processes: they may start new ones meanwhile."""
 
 
-def adopt_orphans() -> None:
-    """Make descendants of this process its children when their parent dies."""
+def _set_option(option: int, value: int) -> None:
     if sys.platform == "linux":
         import ctypes
 
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the operating system kill this process when its parent dies.
+
+    `parent`: process id of the parent, as the parent itself sees it.
+    """
+    _set_option(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if sys.platform != "linux":  # the system has no such service: check every second
+        threading.Thread(target=_poll_parent, args=(parent,), daemon=True).start()
+    if os.getppid() != parent:  # the parent died before this process could watch it
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _poll_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def start_worker(parent: int) -> None:
+    """Set up a worker process: it ends with its parent, and leaves Ctrl-C to the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent(parent)
+
+
+def refuse_rights() -> None:
+    """Give no program that this process starts more rights, as `sudo` has."""
+    _set_option(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def adopt_orphans() -> None:
+    """Make descendants of this process its children when their parent dies."""
+    _set_option(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def list_children(pid: int) -> list[int]:
@@ -51,6 +83,17 @@ def list_descendants(pid: int) -> list[int]:
     return everyone
 
 
+def measure_memory(pid: int) -> int:
+    """Bytes of memory that a process and its descendants have written, files not included."""
+    total = 0
+    for member in (pid, *list_descendants(pid)):
+        with contextlib.suppress(OSError), open(f"/proc/{member}/smaps_rollup") as lines:
+            for line in lines:
+                name, _, size = line.partition(":")
+                total += int(size.split()[0]) * 1024 if name in _MEMORY else 0
+    return total
+
+
 @contextlib.contextmanager
 def end_descendants() -> Iterator[None]:
     """End the processes that this one starts in a `with`, and all their descendants."""
@@ -60,19 +103,14 @@ def end_descendants() -> Iterator[None]:
         yield
     finally:
         # Python's resource trackers end by themselves after this process.
-        trackers = [
-            pid
-            for pid in list_children(os.getpid())
-            if b"resource_tracker" in _read_command_line(pid)
-        ]
+        trackers = [pid for pid in list_children(os.getpid()) if _is_tracker(pid)]
         end_children({*before, *trackers})
 
 
-def _read_command_line(pid: int) -> bytes:
-    """The command line of a process."""
+def _is_tracker(pid: int) -> bool:
     with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
-        return file.read()
-    return b""
+        return b"resource_tracker" in file.read()
+    return False
 
 
 def end_children(spared: Collection[int] = ()) -> None:
@@ -88,83 +126,3 @@ def end_children(spared: Collection[int] = ()) -> None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-
-
-def end_marked(mark: str) -> None:
-    """Kill all other processes that were started with a mark."""
-    for _ in range(_MOST_ROUNDS):
-        doomed = list(_find_marked(f"{MARK}={mark}".encode()))
-        if not doomed:
-            return
-        for pid in doomed:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-
-
-def _find_marked(mark: bytes) -> Iterator[int]:
-    for name in os.listdir("/proc") if sys.platform == "linux" else ():
-        with contextlib.suppress(
-            OSError
-        ):  # processes of other users, and those that have just ended
-            if name.isdigit() and int(name) != os.getpid():
-                with open(f"/proc/{name}/environ", "rb") as file:  # empty if it is dead
-                    if mark in file.read().split(b"\0"):
-                        yield int(name)
-
-
-def exceeds(pids: Iterable[int], size: int) -> bool:
-    """Whether processes together hold more than `size` bytes of memory.
-
-    Memory that they have written (private, shared and swapped out) and open files in memory count.
-    Memory that several processes share counts once.
-    """
-    pids = list(pids)
-    files = _open_files_in_memory(pids)
-    least = sum(_sum_sizes(pid, "status", ("RssAnon", "RssShmem", "VmSwap")) for pid in pids)
-    if least + files <= size:  # although shared memory counts several times here
-        return False
-    own = sum(_sum_sizes(pid, "smaps_rollup", ("Pss_Anon", "SwapPss")) for pid in pids)
-    shared = sum(_sum_sizes(pid, "smaps_rollup", ("Pss_Shmem",)) for pid in pids)
-    # A mapped file is in both.
-    return own + max(shared, files) > size
-
-
-def measure_own_memory() -> int:
-    """Bytes of private memory that this process has written."""
-    return _sum_sizes(os.getpid(), "status", ("RssAnon",))
-
-
-def _sum_sizes(pid: int, file: str, names: tuple[str, ...]) -> int:
-    """The sum of these sizes in a file of /proc, in bytes; 0 if the process is gone."""
-    total = 0
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/{file}") as lines:
-        for line in lines:
-            name, _, rest = line.partition(":")
-            if name in names:
-                total += int(rest.split()[0]) * 1024
-    return total
-
-
-def _open_files_in_memory(pids: Iterable[int]) -> int:
-    """Bytes of the open files of processes that exist in memory only."""
-    devices, sizes = _list_memory_devices(), {}
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            for end in os.listdir(f"/proc/{pid}/fd"):
-                with contextlib.suppress(OSError):
-                    path = f"/proc/{pid}/fd/{end}"
-                    status = os.stat(path)
-                    if status.st_dev in devices or os.readlink(path).startswith("/memfd:"):
-                        sizes[status.st_dev, status.st_ino] = status.st_blocks * _SECTOR
-    return sum(sizes.values())
-
-
-def _list_memory_devices() -> set[int]:
-    """Devices of file systems in memory."""
-    devices = set()
-    with contextlib.suppress(OSError), open("/proc/self/mountinfo") as lines:
-        for line in lines:
-            words, _, kind = line.partition(" - ")
-            if kind.split()[0] in ("tmpfs", "ramfs"):
-                devices.add(os.makedev(*map(int, words.split()[2].split(":"))))
-    return devices

@@ -32,10 +32,8 @@ def execute(step: Step, parents: tuple[Any, ...]) -> Result:
 
     def work() -> Any:
         component = build_for(step)
-        # Sealed results are opened where their component runs; an adversary runs elsewhere, and
-        # a step without a component reads none of them.
-        sealed = step.spec is None or step.action in HANDED
-        opened = parents if sealed else tuple(map(unseal, parents))
+        # Sealed results are opened where their component runs only.
+        opened = parents if step.spec is None else tuple(map(unseal, parents))
         inputs = make_inputs(step, component, opened)
         return measure(step, act(step, component, inputs), inputs)
 

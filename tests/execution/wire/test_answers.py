@@ -325,11 +325,11 @@ def make_npz(compression=zipfile.ZIP_STORED, **members):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", compression) as archive:
         for name, content in members.items():
-            if isinstance(content, np.ndarray):
-                array = io.BytesIO()
-                np.save(array, content)
-                content = array.getvalue()
-            archive.writestr(f"{name}.npy", content)
+            with archive.open(f"{name}.npy", "w") as member:
+                if isinstance(content, np.ndarray):
+                    np.lib.format.write_array(member, content)
+                else:
+                    member.write(content)
     return file.getvalue()
 
 
