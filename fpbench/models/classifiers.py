@@ -7,7 +7,6 @@ import inspect
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -244,10 +243,12 @@ def _import_object(path: str) -> Any:
     module, _, name = path.partition(":")
     if not _PATH.fullmatch(path):
         raise InputError(f"{path!r} is not an import path: package.module:Class")
-    # Importing a package may change where its modules are found, so each is checked in turn.
-    names = module.split(".")
-    for i in range(len(names)):
-        imported = _import_module(path, ".".join(names[: i + 1]))
+    if reason := why_not_importable(module):
+        raise InputError(f"{path} is refused: {reason}")
+    try:
+        imported = importlib.import_module(module)
+    except (Exception, SystemExit) as error:  # whatever a stranger's module raises
+        raise InputError(f"{path}: {module!r} cannot be imported: {_to_line(error)}") from error
     try:
         return getattr(imported, name)
     except AttributeError:
@@ -257,16 +258,6 @@ def _import_object(path: str) -> Any:
         ) from None
     except (Exception, SystemExit) as error:  # a module may import its classes lazily
         raise InputError(f"{path}: {module!r} cannot give {name!r}: {_to_line(error)}") from error
-
-
-def _import_module(path: str, module: str) -> ModuleType:
-    """The module of an import path, if it may be imported."""
-    if reason := why_not_importable(module):
-        raise InputError(f"{path} is refused: {reason}")
-    try:
-        return importlib.import_module(module)
-    except (Exception, SystemExit) as error:  # whatever a stranger's module raises
-        raise InputError(f"{path}: {module!r} cannot be imported: {_to_line(error)}") from error
 
 
 def _to_line(error: BaseException) -> str:
