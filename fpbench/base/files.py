@@ -83,16 +83,11 @@ def _check(status: os.stat_result, file: Path, most: int, named: bool) -> None:
 
 def read_file(file: Path, *, most: int, named: bool = False) -> bytes:
     """The content of a file that `open_file` opens; OSError if it cannot, or is too large."""
-    parts, left = [], most + 1
     with os.fdopen(open_file(file, most=most, named=named), "rb") as stream:
-        # Python allocates memory for all bytes asked for before anything is read.
-        size = os.fstat(stream.fileno()).st_size + 1
-        while left and (part := stream.read(min(left, max(size, 2**20)))):
-            parts.append(part)
-            left -= len(part)
-    content = b"".join(parts)
-    if len(content) > most:  # it has grown, or its status does not tell its size
-        raise OSError(errno.EFBIG, f"it is larger than {most // 2**20:,} MiB", str(file))
+        size = os.fstat(stream.fileno()).st_size
+        content = stream.read(size + 1)
+    if len(content) > size:
+        raise OSError(errno.EFBIG, "it has grown, or does not tell its size", str(file))
     return content
 
 
