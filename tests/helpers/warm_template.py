@@ -78,6 +78,8 @@ def serve(channel):
     orphans, which is the process that asked. It waits until that has happened.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # It may have been started while a library had signals blocked, as a resource tracker is.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     while True:
         head, ends, _, _ = socket.recv_fds(channel, 8, 250)
         if not head:

@@ -22,7 +22,7 @@ _MOST_ROUNDS = 100
 """Greatest number of attempts to end all processes: they may start new ones meanwhile."""
 
 
-def _set_option(option: int, value: int) -> None:
+def _apply_option(option: int, value: int) -> None:
     if sys.platform == "linux":
         import ctypes
 
@@ -34,7 +34,7 @@ def die_with_parent(parent: int) -> None:
 
     `parent`: process id of the parent, as the parent itself sees it.
     """
-    _set_option(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _apply_option(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if sys.platform != "linux":  # the system has no such service: check every second
         threading.Thread(target=_poll_parent, args=(parent,), daemon=True).start()
     if os.getppid() != parent:  # the parent died before this process could watch it
@@ -55,12 +55,12 @@ def start_worker(parent: int) -> None:
 
 def refuse_rights() -> None:
     """Give no program that this process starts more rights, as `sudo` has."""
-    _set_option(_PR_SET_NO_NEW_PRIVS, 1)
+    _apply_option(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def adopt_orphans() -> None:
     """Make descendants of this process its children when their parent dies."""
-    _set_option(_PR_SET_CHILD_SUBREAPER, 1)
+    _apply_option(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def list_children(pid: int) -> list[int]:

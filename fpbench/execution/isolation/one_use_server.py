@@ -68,7 +68,7 @@ def main(number: int, modules: list[str]) -> None:
     while listener in select.select([listener, sys.stdin], [], [])[0]:
         channel = listener.accept()[0]
         if os.fork() == 0:
-            _run_child(partial(_supervise, channel, listener))
+            _run_child(partial(_handle_request, channel, listener))
         channel.close()
     address = listener.getsockname()
     os.unlink(address)
@@ -85,7 +85,7 @@ def _run_child(work: Callable[[], None]) -> None:
         os._exit(0)
 
 
-def _supervise(channel: socket.socket, listener: socket.socket) -> None:
+def _handle_request(channel: socket.socket, listener: socket.socket) -> None:
     """Have a child do a step, end it if need be, and tell the client what became of it."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     adopt_orphans()  # to find all processes that the child leaves behind
@@ -100,7 +100,7 @@ def _supervise(channel: socket.socket, listener: socket.socket) -> None:
         if child == 0:
             connection.close()
             _run_child(partial(_do_step, supervisor, step, limits, content, answer))
-        status, reason = _wait(child, limits, answer, longest, connection)
+        status, reason = _watch(child, limits, answer, longest, connection)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)
         end_children()
@@ -112,7 +112,7 @@ def _supervise(channel: socket.socket, listener: socket.socket) -> None:
             connection.send_bytes(answer.read())
 
 
-def _wait(
+def _watch(
     child: int, limits: Limits, answer: IO[bytes], longest: int, connection: Connection[Any, Any]
 ) -> tuple[int, bytes]:
     """The exit status of a child, and the reason for which it was killed, if any."""

@@ -192,7 +192,7 @@ def _read_json(most: int, content: Any) -> Any:
     return json.loads(content.tobytes().decode("ascii"))
 
 
-def _nest(flat: Fields) -> Fields:
+def _unflatten(flat: Fields) -> Fields:
     """The fields whose names `_flatten` made."""
     fields: Fields = {}
     parts: dict[str, Fields] = {}
@@ -202,7 +202,7 @@ def _nest(flat: Fields) -> Fields:
             parts.setdefault(first, {})[rest] = value
         else:
             fields[first] = value
-    return fields | {name: _nest(part) for name, part in parts.items()}
+    return fields | {name: _unflatten(part) for name, part in parts.items()}
 
 
 # Types of fields
@@ -212,7 +212,7 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 
 
-def _array(kinds: str, greatest: int | None = None) -> Any:
+def _accept_array(kinds: str, greatest: int | None = None) -> Any:
     """The type of an array of some kinds of numbers, which may have to be in 0..greatest."""
 
     def check(array: NDArray[Any]) -> NDArray[Any]:
@@ -230,7 +230,7 @@ def _parse(kind: Any, read: Callable[[Any], Any] = lambda value: value) -> Any:
     return Annotated[kind, AfterValidator(read), BeforeValidator(partial(_read_json, MOST_TEXTS))]
 
 
-def _parts(model: Any) -> Any:
+def _accept_parts(model: Any) -> Any:
     """The type of a field of several parts."""
     return dict[str, model]
 
@@ -244,7 +244,7 @@ def _read_domain(parts: list[dict[str, Any]]) -> Domain:
     return Domain(*({name: tuple(value) for name, value in part.items()} for part in parts))
 
 
-def _model(name: str, /, **types: Any) -> Any:
+def _make_model(name: str, /, **types: Any) -> Any:
     """A model of these fields."""
     fields: Any = {
         key: (kind, None if type(None) in get_args(kind) else ...) for key, kind in types.items()
@@ -253,15 +253,15 @@ def _model(name: str, /, **types: Any) -> Any:
 
 
 _TEXTS, _MEASURES = _parse(list[str]), _parse(dict[str, bool | int | float | str | None])
-_NUMBERS, _REALS, _WHOLES, _TRUTHS = map(_array, ("biuf", "f", "iu", "b"))
-_ROW = _model("Row", measures=_MEASURES)
-_FAILURE = _model("Failure", texts=_TEXTS, bad_input=bool)
-_COLUMN = _model("Column", values=_NUMBERS, words=_TEXTS | None, numbers=_NUMBERS | None)
-_FRAME = _model(
+_NUMBERS, _REALS, _WHOLES, _TRUTHS = map(_accept_array, ("biuf", "f", "iu", "b"))
+_ROW = _make_model("Row", measures=_MEASURES)
+_FAILURE = _make_model("Failure", texts=_TEXTS, bad_input=bool)
+_COLUMN = _make_model("Column", values=_NUMBERS, words=_TEXTS | None, numbers=_NUMBERS | None)
+_FRAME = _make_model(
     "Frame", names=str, rows=int, layout=_parse(list[list[str | bool]]),
-    columns=_parts(_COLUMN) | None,
+    columns=_accept_parts(_COLUMN) | None,
 )  # fmt: skip
-_FACTS = _model(
+_FACTS = _make_model(
     "Facts", members=_WHOLES, ends=_WHOLES, low=_REALS, high=_REALS, kind=_WHOLES, width=_REALS,
     rounded=_REALS, derived=_TRUTHS, names=_TEXTS,
 )  # fmt: skip
@@ -355,12 +355,12 @@ _TYPES: dict[str, Any] = {
     "MeasureValues": _MEASURES,
     "Mapping[str, str]": _parse(dict[str, str]),
     "tuple[int | None, ...]": _parse(list[int | None], tuple),
-    "tuple[Constraint, ...]": _parts(_FACTS),
+    "tuple[Constraint, ...]": _accept_parts(_FACTS),
     "Domain": _parse(list[dict[str, Any]], _read_domain),
     "DataFrame": Annotated[Any, BeforeValidator(_read_frame)],
     "Codes": _WHOLES,
-    "Labels": _array("iu", 1),
-    "Shares": _array("biuf", 1),
+    "Labels": _accept_array("iu", 1),
+    "Shares": _accept_array("biuf", 1),
     "NDArray[np.bool_]": _TRUTHS,
     "NDArray[np.float64]": _NUMBERS,
     "NDArray[np.int64]": _WHOLES,
@@ -372,7 +372,7 @@ _TYPES: dict[str, Any] = {
 
 
 @cache
-def _make_model(kind: type) -> Any:
+def _make_record_model(kind: type) -> Any:
     """A model of the fields of a record, by their annotations."""
     types: Fields = {}
     for field in dataclasses.fields(kind):
@@ -380,14 +380,14 @@ def _make_model(kind: type) -> Any:
         if field.init and word in _TYPES:
             optional = _TYPES[word] | None if word != field.type else _TYPES[word]
             types[field.name] = _TYPES.get(str(field.type), optional)
-    return _model(kind.__name__, **types)
+    return _make_model(kind.__name__, **types)
 
 
 def _take(kind: type, record: Any) -> Fields:
     """The fields of a record."""
     if not isinstance(record, kind):
         raise PluginError(f"what it gives must be a {kind.__name__}, not a {type(record).__name__}")
-    fields = {name: getattr(record, name) for name in _make_model(kind).model_fields}
+    fields = {name: getattr(record, name) for name in _make_record_model(kind).model_fields}
     if any(isinstance(value, list) for value in fields.values()):
         raise PluginError("what it gives must be plain arrays and measures, not lists")
     return fields
@@ -395,7 +395,7 @@ def _take(kind: type, record: Any) -> Fields:
 
 def _read(kind: type, fields: Fields) -> Any:
     """The record of fields, which the record itself checks, too."""
-    return kind(**vars(_make_model(kind)(**fields)))
+    return kind(**vars(_make_record_model(kind)(**fields)))
 
 
 def _read_table(fields: Fields, inputs: tuple[Any, ...]) -> Table:
@@ -424,7 +424,7 @@ def _read_claim(fields: Fields, inputs: tuple[Any, ...]) -> Claim | None:
     kind = SealedClaim if "content" in fields else Claim
     target = inputs[0].target
     shape = len(target), len(target.groups)
-    model: Any = _make_model(kind)(**{"also": {}, **fields})
+    model: Any = _make_record_model(kind)(**{"also": {}, **fields})
     if model.possible is not None and model.possible.shape != shape:
         raise Unreadable(f"the possible groups must be an array of the sizes {list(shape)}")
     if not set(model.counted_labels or ()) <= {None, 0, 1} or not 0 <= (model.nats or 0) < math.inf:
@@ -468,16 +468,16 @@ class _Codec(NamedTuple):
     """Shapes of arrays by field, from the step's inputs; None: an answer of unknown size."""
 
 
-def _record(kind: type, shapes: Any = None) -> _Codec:
+def _make_codec(kind: type, shapes: Any = None) -> _Codec:
     return _Codec(partial(_take, kind), lambda fields, _: _read(kind, fields), shapes)
 
 
-def _shape_shadows(inputs: tuple[Any, ...]) -> dict[str, Shape]:
+def _list_shadow_shapes(inputs: tuple[Any, ...]) -> dict[str, Shape]:
     n = len(inputs[1].train) + len(inputs[1].test)
     return {"members": (-_MOST_SHADOWS, n), "scores": (-_MOST_SHADOWS, n), "target": (n,)}
 
 
-def _shape_guess(inputs: tuple[Any, ...]) -> dict[str, Shape]:
+def _list_guess_shapes(inputs: tuple[Any, ...]) -> dict[str, Shape]:
     n, m, k = len(inputs[0].target), len(inputs[0].attack), len(inputs[0].target.groups)
     return {
         "values": (n,), "confidence": (n,), "beliefs": (n, k), "abstains": (n,),
@@ -486,7 +486,7 @@ def _shape_guess(inputs: tuple[Any, ...]) -> dict[str, Shape]:
     }  # fmt: skip
 
 
-def _shape_correction(inputs: tuple[Any, ...]) -> dict[str, Shape]:
+def _list_correction_shapes(inputs: tuple[Any, ...]) -> dict[str, Shape]:
     n, k = len(inputs[0].target), len(inputs[0].target.groups)
     return {
         "reconsidered": (n,), "correction.values": (n,), "correction.moves": (2, k, k),
@@ -496,20 +496,20 @@ def _shape_correction(inputs: tuple[Any, ...]) -> dict[str, Shape]:
 
 CODECS: dict[str, _Codec] = {
     "load": _Codec(partial(_take, Table), _read_table),
-    "train": _record(Sealed),
-    "predict": _record(
+    "train": _make_codec(Sealed),
+    "predict": _make_codec(
         Predictions,
         lambda inputs: {p: (len(getattr(inputs[1], p)),) for p in ("train", "test", "attack")},
     ),
-    "shadow": _record(Shadows, _shape_shadows),
+    "shadow": _make_codec(Shadows, _list_shadow_shapes),
     "disclose": _Codec(_write_claim, _read_claim),
-    "reveal": _record(
+    "reveal": _make_codec(
         Scores, lambda inputs: {p: (len(getattr(inputs[1], p)),) for p in ("target", "attack")}
     ),
     "ask": _Codec(partial(_take, SplitAnswers), _read_answers),
-    "tune": _record(Sealed),
-    "guess": _record(Guess, _shape_guess),
-    "correct": _record(Corrected, _shape_correction),
+    "tune": _make_codec(Sealed),
+    "guess": _make_codec(Guess, _list_guess_shapes),
+    "correct": _make_codec(Corrected, _list_correction_shapes),
     ROW: _Codec(lambda row: {"measures": row}, _read_row, lambda _: {}),
     "audit": _Codec(
         _write_audit, _read_audit,
@@ -552,7 +552,7 @@ def read_result(action: str, content: bytes | bytearray, inputs: tuple[Any, ...]
         for name, shape in (codec.shapes(inputs) if codec.shapes else {}).items():
             if name in fields and not _fits(np.shape(fields[name]), shape):
                 raise Unreadable(f"{name} must be an array of the sizes {list(shape)}")
-        return Result(codec.read(_nest(fields), inputs), seconds)
+        return Result(codec.read(_unflatten(fields), inputs), seconds)
     except PluginError:
         raise
     except Exception as error:  # a record refused the content, which its message would repeat
