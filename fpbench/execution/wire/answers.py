@@ -88,6 +88,8 @@ def pack(fields: Mapping[str, Any]) -> bytes:
     for name, value in _flatten(fields):
         if isinstance(value, np.ndarray):
             arrays[name] = _to_plain(value)
+        elif isinstance(value, bytes):
+            arrays[name] = np.frombuffer(value, np.uint8)
         elif isinstance(value, Mapping | list | tuple):
             if isinstance(value, Mapping) and (why := why_not_storable(value)):
                 raise PluginError(why)
@@ -101,34 +103,31 @@ def pack(fields: Mapping[str, Any]) -> bytes:
 
 
 def _flatten(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Names and values; the names of the fields of a record begin with its name and a dot."""
+    """Names and values; the names of the fields of a part begin with its name and a dot."""
+    for name, whole in fields.items():
+        value = _split(whole)
+        if isinstance(value, _Part):
+            yield from ((f"{name}.{key}", each) for key, each in _flatten(value))
+        elif value is not None:
+            yield name, value
+
+
+def _split(value: Any) -> Any:
+    """A value of a field, or the part that it is written as."""
     import pandas as pd
 
-    for name, value in fields.items():
-        inner: Fields
-        match value:
-            case None:
-                continue
-            case bytes():
-                yield name, np.frombuffer(value, np.uint8)
-                continue
-            case Domain():
-                yield name, [dict(value.bounds), dict(value.categories)]
-                continue
-            case pd.DataFrame():
-                inner = _write_frame(value)
-            case Facts():
-                inner = _write_facts(value)
-            case Correction() | ModelAnswers():
-                inner = _take(type(value), value)
-            case [_Part() | Facts(), *_]:
-                inner = {str(place): part for place, part in enumerate(value)}
-            case _Part():
-                inner = value
-            case _:
-                yield name, value
-                continue
-        yield from ((f"{name}.{key}", each) for key, each in _flatten(inner))
+    match value:
+        case Domain():
+            return [dict(value.bounds), dict(value.categories)]
+        case pd.DataFrame():
+            return _write_frame(value)
+        case Facts():
+            return _write_facts(value)
+        case Correction() | ModelAnswers():
+            return _Part(_take(type(value), value))
+        case [_Part() | Facts(), *_]:
+            return _Part((str(place), part) for place, part in enumerate(value))
+    return value
 
 
 def _to_plain(array: NDArray[Any]) -> NDArray[Any]:
