@@ -93,7 +93,7 @@ def test_what_is_set():
         (Recipe("sklearn.base:BaseEstimator"), "is not a classifier"),
         (Recipe("sklearn.base:ClassifierMixin"), "is not a classifier"),
         (Recipe("sklearn.tree:DecisionTree"), "no 'DecisionTree'; did you mean 'BaseDecisionTree"),
-        (Recipe("sklearn.forest:X"), "no module 'sklearn.forest'; is it installed"),
+        (Recipe("sklearn.forest:X"), "cannot be imported: No module named 'sklearn.forest'"),
         (Recipe("no_such.module:X"), "no module 'no_such'; is it installed"),
         (Recipe("a b:c"), "not an import path"),
         (Recipe("sklearn.tree:a.b"), "not an import path"),
