@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -207,74 +206,3 @@ def is_identical(one: Any, other: Any) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return struct.pack("<d", one) == struct.pack("<d", other)
     return type(one) is type(other) and bool(one == other)
-
-
-# What `execution/wire` packs its messages with, until it has a format of its own.
-
-
-class ValueKind(IntEnum):
-    """The type of a value, and so the meaning of its eight bytes."""
-
-    NONE = 0
-    FLOAT = 1
-    INT = 2
-    BOOL = 3
-    WORD = 4
-    """A text: the number of a word."""
-    BIG = 5
-    """A whole number that eight bytes cannot hold: the number of a word, its digits."""
-
-
-def pack(measures: Mapping[str, Any], number: Callable[[str], int]) -> bytes:
-    """The values of measures as bytes; `number` returns the number of a text."""
-    kinds, values = bytearray(), []
-    for value in to_plain(measures).values():
-        kind = _KINDS[type(value)]
-        if kind == ValueKind.INT and not _LEAST <= value <= _GREATEST:
-            kind, value = ValueKind.BIG, str(value)  # noqa: PLW2901
-        kinds.append(kind)
-        texts = kind in (ValueKind.WORD, ValueKind.BIG)
-        values.append(number(value) if texts else 0 if value is None else value)
-    return bytes(kinds) + struct.pack("<" + "".join("qd"[k == 1] for k in kinds), *values)
-
-
-_KINDS = {type(None): ValueKind.NONE, float: ValueKind.FLOAT, int: ValueKind.INT,
-          bool: ValueKind.BOOL, str: ValueKind.WORD}  # fmt: skip
-
-
-def split(blobs: Sequence[bytes], width: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The kinds and bits of `width` packed values, by name and blob; ValueError if not so many."""
-    if any(len(blob) != 9 * width for blob in blobs):
-        raise ValueError(f"measures of another length than {9 * width} bytes")
-    raw = np.frombuffer(b"".join(blobs), np.uint8).reshape(len(blobs), 9 * width)
-    kinds = np.ascontiguousarray(raw[:, :width].T)
-    if kinds.size and kinds.max() > max(ValueKind):
-        raise ValueError(f"a measure of the unknown kind {kinds.max()}")
-    wide = np.ascontiguousarray(raw[:, width:]).view("<i8")
-    return kinds, np.ascontiguousarray(wide.T).astype(np.int64, copy=False)
-
-
-def unpack_values(
-    kinds: NDArray[np.uint8], bits: NDArray[np.int64], word: Callable[[int], str]
-) -> list[Any]:
-    """The values as before packing."""
-    floats = bits.view(np.float64).tolist()
-    return [
-        _unpack_value(kind, whole, real, word)
-        for kind, whole, real in zip(kinds.tolist(), bits.tolist(), floats, strict=True)
-    ]
-
-
-def _unpack_value(kind: int, whole: int, real: float, word: Callable[[int], str]) -> Any:
-    match kind:
-        case ValueKind.FLOAT:
-            return real
-        case ValueKind.INT:
-            return whole
-        case ValueKind.BOOL:
-            return bool(whole)
-        case ValueKind.WORD:
-            return word(whole)
-        case ValueKind.BIG:
-            return int(word(whole))
-    return None
