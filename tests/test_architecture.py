@@ -339,7 +339,7 @@ VERBS = set(
     receive recompute record recover reduce refuse refuses register registers release remove
     rename render reorder repair repeat repeats replace report reproduce request require
     resample resolve restore restrict reveal root round rule run runs sample satisfies satisfy
-    save say scale scan score seal search sees select send separate serve share sharpen shield
+    save say scale scan score seal search sees select send separate serve settle share sharpen shield
     shift shorten show shuffle sign silence simplify simulate slice smooth solve sort specify
     spend split splits spread stack standardize stands start state straighten strip subtract suggest sum
     summarise suppress survives swallow tabulate take tally tell tells test tile to trace train

@@ -134,8 +134,8 @@ class ProofLog:
         used = np.flatnonzero(proof.multipliers)
         sets = find_origins(facts, proof.facts, used)
         multipliers = np.zeros(len(sets), np.int64)
-        own = np.searchsorted(facts.origin[sets], proof.facts.origin[used])
-        multipliers[own] = proof.multipliers[used]
+        own = _locate(facts, proof.facts.origin[used])
+        multipliers[np.searchsorted(sets, own)] = proof.multipliers[used]
         rows, groups = np.nonzero(out)
         self.certificates.append(Certificate(group, sets, multipliers, people[rows], groups))
 
@@ -144,7 +144,7 @@ class ProofLog:
 
         A set whose range others narrowed, when they became the same, is a certificate with them.
         """
-        reasons = np.searchsorted(facts.origin, left.origin)
+        reasons = _locate(facts, left.origin)
         none = np.zeros(0, np.intp)
         for number in numbers:
             if int(left.origin[number]) in left.repeats:
@@ -201,6 +201,12 @@ def prove_and_log(
                 done_with = left.sizes.max(initial=0) <= sizes.pop(0)
                 sizes = [] if done_with else sizes
     return allowed
+
+
+def _locate(facts: Facts, origins: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Numbers of the sets of facts, in any order, that have these original numbers."""
+    order = np.argsort(facts.origin)
+    return np.asarray(order[np.searchsorted(facts.origin, origins, sorter=order)])
 
 
 def find_origins(facts: Facts, left: Facts, numbers: NDArray[np.intp]) -> NDArray[np.intp]:
