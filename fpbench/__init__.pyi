@@ -4,6 +4,7 @@ from . import base as base
 from . import claims as claims
 from . import correction as correction
 from . import data as data
+from . import execution as execution
 from . import models as models
 from . import privacy as privacy
 from . import tabular as tabular

@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 
 import fpbench
-from fpbench.base.public_names import list_public_names, list_rooms
+from fpbench.base.public_names import _PACKAGED, list_public_names, list_rooms
 
 PACKAGE = Path(fpbench.__file__).parent
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 BUILTINS = sorted((PACKAGE / "builtin").rglob("*.py"))
 
 HEAVY = {"sklearn", "pandas", "fairlearn", "scipy", "pyomo", "docplex", "optuna", "plotly",
-         "distributed", "loky", "numpy", "pydantic"}  # fmt: skip
+         "loky", "numpy", "pydantic"}  # fmt: skip
 
 
 def place(path):
@@ -108,7 +108,7 @@ def test_pages_show_only_what_a_third_party_may_use(path):
     names = {name for block in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
              for name in imported_names(block)}  # fmt: skip
     names |= {name for name in re.findall(r"`(fpbench(?:\.\w+)+)", text)
-              if not re.search(r"\.(toml|svg|html|dask)\b", name)}  # fmt: skip
+              if not re.search(r"\.(toml|svg|html)\b", name)}  # fmt: skip
     assert {name for name in names if not is_public(name)} == set()
 
 
@@ -140,6 +140,24 @@ def test_a_name_of_a_room_tells_where_it_is():
     with pytest.raises(AttributeError, match=r"^fpbench has no 'adversary': did you mean 'Advers"):
         _ = fpbench.adversary
     assert not hasattr(fpbench, "encode")
+
+
+def test_a_name_of_a_package_tells_what_installs_it():
+    with pytest.raises(AttributeError) as error:
+        _ = fpbench.measure_membership
+    assert str(error.value) == (
+        "fpbench has no 'measure_membership': it is fpbench_membership.measure_membership, of the "
+        "package fpbench-membership; in a checkout of fpbench: pip install "
+        "./plugins/fpbench-membership"
+    )
+
+
+def test_names_of_packages_are_exported_there():
+    """As their source says: they need not be installed here."""
+    for name, module in _PACKAGED.items():
+        folder = PACKAGE.parent / "plugins" / module.replace("_", "-") / module
+        assert f'"{name}"' in (folder / "__init__.py").read_text(), name
+        assert not any(name in list_public_names(room) for room in ("fpbench", *list_rooms()))
 
 
 @pytest.mark.slow
@@ -207,7 +225,7 @@ def test_components_import_heavy_libraries_only_inside_methods():
 
 # What processes send each other through pipes, or would; these modules open no file.
 CHANNELS = {
-    "execution/isolation/one_use", "execution/isolation/one_use_server", "execution/engines/dask", "execution/engines/dask_worker", "testing/other_process", "execution/engines/local_worker", "testing/round_trips",
+    "execution/isolation/one_use", "execution/isolation/one_use_server", "testing/other_process", "execution/engines/local_worker", "testing/round_trips",
     "execution/wire/sealing",
 }  # fmt: skip
 # They import what a user installed, or of a list of packages what steps import anyway.

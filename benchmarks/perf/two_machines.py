@@ -3,10 +3,11 @@
     python benchmarks/perf/two_machines.py [--seeds N]
 
 Two network namespaces of Linux stand for the machines, each with its own network and one cable
-between them (root and Debian's iproute2 are needed; the network of this machine is left alone). The
-first has the scheduler, the coordinator and two workers, the second two more workers. When half of
-the cells are committed the cable is pulled: nobody is told, and packets vanish. The run must end by
-itself with every cell, equal to those of one process but for times. Exits with 1 if it does not.
+between them (root, Debian's iproute2 and the package fpbench-dask are needed; the network of this
+machine is left alone). The first has the scheduler, the coordinator and two workers, the second two
+more workers. When half of the cells are committed the cable is pulled: nobody is told, and packets
+vanish. The run must end by itself with every cell, equal to those of one process but for times.
+Exits with 1 if it does not.
 """
 
 # Threads must be limited before numpy is imported.
@@ -37,6 +38,8 @@ FIRST, SECOND = MACHINES
 WORKERS = 2
 """On each machine."""
 PORT = 8786
+SILENCE = "20s"
+"""After which the scheduler gives a worker up; dask's default is five minutes."""
 SEEDS = 125
 FPBENCH = str(Path(sys.executable).parent / "fpbench")
 
@@ -114,8 +117,9 @@ def begin(machine: str, log: Path, *command: str) -> Iterator[subprocess.Popen[b
     """A process on one of the machines, which ends with the benchmark."""
     with log.open("wb") as file:
         process = subprocess.Popen(
-            ["ip", "netns", "exec", machine, *command], cwd=log.parent, stdout=file, stderr=file
-        )
+            ["ip", "netns", "exec", machine, *command], cwd=log.parent, stdout=file, stderr=file,
+            env={**os.environ, "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": SILENCE},
+        )  # fmt: skip
     try:
         yield process
     finally:

@@ -221,10 +221,10 @@ def run(
     jobs
         Number of worker processes.
     engine
-        `inline`, `loky` or `dask`; by default `inline` for one job, `loky` for more, and `dask`
-        with a scheduler.
+        `inline`, `loky` or that of a package, such as `dask`; by default `inline` for one job,
+        `loky` for more, and `dask` with a scheduler.
     scheduler
-        Address of a dask scheduler, such as `tcp://host:8786`, whose workers run the steps.
+        Address of workers that run already: of a dask scheduler, `tcp://host:8786`.
     connect_timeout
         Seconds within which the scheduler must answer and have a worker.
     allow_mismatch

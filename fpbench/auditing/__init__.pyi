@@ -1,8 +1,6 @@
 # Public names, and the module each is in: see the docstring of `__init__.py`.
-from .epsilon_bounds.many_draws import bound_epsilon as bound_epsilon
-from .epsilon_bounds.many_draws import find_most_provable as find_most_provable
-from .epsilon_bounds.one_run import bound_epsilon_one_run as bound_epsilon_one_run
-from .epsilon_bounds.one_run import compute_one_run_p_value as compute_one_run_p_value
+from .epsilon_bounds import bound_epsilon as bound_epsilon
+from .epsilon_bounds import find_most_provable as find_most_provable
 from .excessive_risk.measure import RiskMethod as RiskMethod
 from .excessive_risk.report import RiskReport as RiskReport
 from .fairness_reports.metric_names import parse_report_metric as parse_report_metric
@@ -10,17 +8,9 @@ from .fairness_reports.slices import REPORT_METRICS as REPORT_METRICS
 from .fairness_reports.slices import SliceColumn as SliceColumn
 from .fairness_reports.utility import ReportUtility as ReportUtility
 from .fairness_reports.utility import measure_utility as measure_utility
+from .group_suffixes import make_suffixes as make_suffixes
+from .halves import draw_halves as draw_halves
 from .individual_fairness.measure import SimilarityReport as SimilarityReport
-from .membership.attacks import compute_confidence as compute_confidence
-from .membership.attacks import compute_log_odds as compute_log_odds
-from .membership.attacks import score_answers as score_answers
-from .membership.attacks import score_fairness_discrepancy as score_fairness_discrepancy
-from .membership.attacks import score_lira as score_lira
-from .membership.attacks import score_loss as score_loss
-from .membership.attacks import score_rmia as score_rmia
-from .membership.halves import draw_halves as draw_halves
-from .membership.measure import MembershipReport as MembershipReport
-from .membership.measure import measure_membership as measure_membership
 from .private_models import PrivateModel as PrivateModel
 from .private_models import RedrawnModels as RedrawnModels
 from .private_models import VotedModel as VotedModel

@@ -53,6 +53,14 @@ def fpbench_learners() -> list[Lazy]:
 
 
 @hookimpl
+def fpbench_engines() -> list[Lazy]:
+    return [
+        Lazy("inline", "fpbench.execution.engines.local:InlineEngine"),
+        Lazy("loky", "fpbench.execution.engines.local:LokyEngine"),
+    ]
+
+
+@hookimpl
 def fpbench_disclosures() -> list[Lazy]:
     return _list_components(
         "disclosures",
@@ -133,10 +141,8 @@ def fpbench_policies() -> list[Lazy]:
 def fpbench_auditors() -> list[Lazy]:
     return _list_components(
         "auditors",
-        epsilon_lower_bound="EpsilonLowerBound",
         excessive_risk="ExcessiveRisk",
         group_fairness="GroupFairness",
         individual_fairness="IndividualFairness",
-        membership="Membership",
         pafer="Pafer",
     )

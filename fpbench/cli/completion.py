@@ -50,8 +50,8 @@ def complete_column(context: Context, incomplete: str) -> list[str]:
 
 
 def complete_engine(incomplete: str) -> list[str]:
-    """Engines that begin with the typed text."""
-    return [engine for engine in ("inline", "loky", "dask") if engine.startswith(incomplete)]
+    """Installed engines that begin with the typed text."""
+    return _complete_name("engine", incomplete)
 
 
 def complete_component(context: Context, incomplete: str) -> list[str]:

@@ -7,7 +7,7 @@ import io
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from enum import StrEnum
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fpbench.base.errors import FpbenchError, RunLostError, StoreError
+from fpbench.base.errors import FpbenchError, PluginError, RunLostError, StoreError
 from fpbench.cli import assess as assess_cli
 from fpbench.cli import check as check_cli
 from fpbench.cli import curator as curator_cli
@@ -89,7 +89,10 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # replace characters that the terminal cannot show
             stream.reconfigure(errors="replace")
     try:
-        (app if COMPLETE in os.environ else _take_command(sys.argv[1:]))(complete_var=COMPLETE)
+        completing = COMPLETE in os.environ
+        typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+        words = typed.split()[1:] if completing else sys.argv[1:]
+        _take_command(words, completing=completing)(complete_var=COMPLETE)
     except FpbenchError as error:
         console.show_error(str(error))
         sys.exit(1 if isinstance(error, RunLostError) else 2)
@@ -102,22 +105,58 @@ def main() -> None:
         sys.exit(2)
 
 
-def _take_command(words: Sequence[str]) -> typer.Typer:
+def _take_command(words: Sequence[str], *, completing: bool = False) -> typer.Typer:
     """The app with only the command that the words call, if any: typer takes time for each.
+
+    Commands of other packages are loaded if one is called, or all are listed.
 
     `words`: the command line. Options before a command are flags, so the first other word is the
     command.
     """
     name = next((word for word in words if not word.startswith("-")), "")
     options = words[: words.index(name)] if name else words
-    commands = [c for c in app.registered_commands if getattr(c.callback, "__name__", "") == name]
-    groups = [g for g in app.registered_groups if g.name == name]
-    if not (commands or groups) or {"-h", "--help"} & {*options}:
+    commands = {getattr(c.callback, "__name__", ""): c for c in app.registered_commands}
+    groups = {g.name: g for g in app.registered_groups}
+    listing = not words or bool({"-h", "--help"} & {*options})
+    if not (name or listing) or (completing and (name in commands or name in groups)):
         return app
     part = copy(app)
+    if listing or completing or not (name in commands or name in groups):
+        part.registered_commands, part.registered_groups = [*commands.values()], [*groups.values()]
+        _add_commands(part, None if listing or completing else name, {*commands, *groups})
+        return part
     part._add_completion = False  # its options make typer load pydantic
-    part.registered_commands, part.registered_groups = commands, groups
+    part.registered_commands = [commands[name]] if name in commands else []
+    part.registered_groups = [groups[name]] if name in groups else []
     return part
+
+
+def _add_commands(whole: typer.Typer, called: str | None, own: Collection[str | None]) -> None:
+    """Add commands of other packages: the `called` one, if it is one of theirs; None: all.
+
+    Where all are added, one that cannot be loaded is an error message.
+
+    Raises PluginError if the called one cannot be loaded.
+    """
+    from fpbench.components.catalog import discover
+
+    catalog = discover()
+    for entry in catalog.of_kind("command"):
+        if called not in (None, entry.name):
+            continue
+        try:
+            if entry.name in own:
+                raise PluginError(f"{entry.source}: fpbench itself has a command {entry.name!r}")
+            command = catalog.load("command", entry.name)
+        except PluginError as error:
+            if called:
+                raise
+            console.show_error(str(error))
+            continue
+        if isinstance(command, typer.Typer):
+            whole.add_typer(command, name=entry.name)
+        else:
+            whole.command(entry.name, cls=Command)(command)
 
 
 def _show_version(show: bool) -> None:
@@ -157,7 +196,8 @@ def run(
     engine: Annotated[
         str | None,
         typer.Option(
-            help="inline, loky or dask; by default chosen from --jobs and --scheduler.",
+            help="inline, loky, or that of a package, such as dask; by default chosen from --jobs "
+            "and --scheduler.",
             autocompletion=complete_engine,
         ),
     ] = None,

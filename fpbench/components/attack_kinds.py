@@ -321,7 +321,7 @@ class Learner(Component):
     def twin(self) -> Learner | None:
         """The same learner without its fairness; None if it has none, or is nothing but fairness.
 
-        Attacks that compare both models (`membership` with `attack = "fd-mia"`) train it too.
+        Auditors that compare both models (`needs_twin`) train it too.
         """
         return None
 

@@ -30,7 +30,7 @@ from fpbench.base.trust import (
     list_entry_points,
     normalize_name,
 )
-from fpbench.components.hooks import HOOKS, Lazy, Registered
+from fpbench.components.hooks import HOOKS, OFFERED, Lazy, Registered
 from fpbench.components.names import KINDS
 from fpbench.components.own_plugins import OWN_PLUGINS
 
@@ -65,14 +65,15 @@ class Source(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A registered component."""
+    """A registered component, engine or command."""
 
     kind: str
+    """A kind of component, `engine` or `command`."""
     name: str
     source: Source
     registered: Registered
     rivals: tuple[Source, ...] = ()
-    """Distributions that claim the same name; a component with rivals cannot be used."""
+    """Distributions that claim the same name; what has rivals cannot be used."""
 
 
 class Broken(NamedTuple):
@@ -85,7 +86,7 @@ class Broken(NamedTuple):
 
 
 class Catalog:
-    """The components that are installed, and the plugins that are broken."""
+    """The components, engines and commands that are installed; the plugins that are broken."""
 
     def __init__(self) -> None:
         self.entries: dict[tuple[str, str], Entry] = {}
@@ -111,10 +112,15 @@ class Catalog:
             raise NameUnknownError(explain_unknown_kind(kind))
         if not isinstance(name, str):
             raise NameUnknownError(f"{kind}: must be the name of one, not {show_value(name)}")
+        return self._find(kind, name)
+
+    def _find(self, kind: str, name: str) -> Entry:
+        """As `entry`, of an engine or a command, too."""
         try:
             entry = self.entries[kind, name]
         except KeyError:
-            raise NameUnknownError(f"unknown {kind} {name!r}; {self._mend(kind, name)}") from None
+            hint = self.explain_missing(kind, name)
+            raise NameUnknownError(f"unknown {kind} {name!r}; {hint}") from None
         if entry.rivals:
             owners = dict.fromkeys(map(str, (entry.source, *entry.rivals)))
             claimants = f"{' and '.join(owners)}; uninstall all but one"
@@ -123,8 +129,8 @@ class Catalog:
             raise PluginError(f"{kind} {name!r} is provided by {claimants}")
         return entry
 
-    def _mend(self, kind: str, name: str) -> str:
-        """A hint for a component that is not installed."""
+    def explain_missing(self, kind: str, name: str) -> str:
+        """A hint for a component, an engine or a command that is not installed."""
         left_out = ", ".join(map(str, self.left_out))
         package = OWN_PLUGINS.get((kind, name))
         if package is None or any(each.distribution == package for each in self.left_out):
@@ -152,20 +158,26 @@ class Catalog:
             If its import fails, or the imported object is not the registered component.
         """
         entry = self.entry(kind, name)
-        loaded = _import(entry.registered, entry) if isinstance(entry.registered, Lazy) else None
-        return _check_class(entry.registered if loaded is None else loaded, entry)
+        return _check_class(_import(entry), entry)
+
+    def load(self, kind: str, name: str) -> Any:
+        """The object of an engine or a command; errors are those of `component`."""
+        return _import(self._find(kind, name))
 
     def summary(self, entry: Entry) -> str:
-        """The one-line summary of a component, mostly without importing it.
+        """The one-line summary of a component or an engine, mostly without importing it.
 
         Raises
         ------
         PluginError
-            If the component has to be imported, and the import fails.
+            If it has to be imported, and the import fails.
         """
         lazy = entry.registered
         written = _read_summary(lazy.target) if isinstance(lazy, Lazy) else None
-        return written or self.component(entry.kind, entry.name).summary
+        if written:
+            return written
+        made = self.component(entry.kind, entry.name) if entry.kind in KINDS else _import(entry)
+        return str(made.summary)
 
     def __iter__(self) -> Iterator[Entry]:
         return (entry for kind in KINDS for entry in self.of_kind(kind))
@@ -205,8 +217,10 @@ def _read_summary(target: str) -> str | None:
     return None
 
 
-def _import(lazy: Lazy, entry: Entry) -> Any:
-    module, _, attribute = lazy.target.partition(":")
+def _import(entry: Entry) -> Any:
+    if not isinstance(entry.registered, Lazy):
+        return entry.registered
+    module, _, attribute = entry.registered.target.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
     except (Exception, SystemExit) as error:
@@ -363,11 +377,10 @@ def _explain_failure(error: BaseException) -> str:
 
 def _list_offers(manager: pluggy.PluginManager, plugin: object, source: Source) -> Iterable[Entry]:
     others = [other for other in manager.get_plugins() if other is not plugin]
-    for kind in KINDS.values():
-        caller = manager.subset_hook_caller(kind.hook, remove_plugins=others)
-        for offered in caller():
+    for kind, hook in OFFERED.items():
+        for offered in manager.subset_hook_caller(hook, remove_plugins=others)():
             for registered in offered:
-                yield Entry(kind.name, registered.name, source, registered)
+                yield Entry(kind, registered.name, source, registered)
 
 
 def _add_entry(catalog: Catalog, entry: Entry) -> None:

@@ -1,6 +1,7 @@
 """The hooks of fpbench. A plugin implements those it needs and returns what it adds.
 
-Each hook returns component classes, or `Lazy` references to classes that are imported on use.
+Most hooks return component classes, or `Lazy` references to classes that are imported on use.
+`fpbench_engines` and `fpbench_commands` return `Lazy` references only.
 """
 
 from collections.abc import Callable, Iterable
@@ -8,21 +9,22 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import pluggy
 
-from fpbench.components.names import KINDS, Kind
+from fpbench.components.names import KINDS
 
 if TYPE_CHECKING:
     from fpbench.components.attack_kinds import Component
 
 
 class Lazy(NamedTuple):
-    """A component that is registered by name and imported only when it is used.
+    """A component, an engine or a command, registered by name and imported when it is used.
 
     Attributes
     ----------
     name
-        Name of the component.
+        Its name.
     target
-        Where its class is: `package.module:Class`.
+        Where it is: `package.module:Class` of a component or an engine, `package.module:app` of a
+        command, which is a function with typer's annotations, or a `typer.Typer` with several.
     """
 
     name: str
@@ -36,13 +38,21 @@ hookimpl = pluggy.HookimplMarker("fpbench")
 """Marks a function of a plugin as one that fpbench asks for components."""
 
 
-def _specify_hook(kind: Kind) -> "Callable[[], Iterable[Registered]]":
+def _specify_hook(plural: str) -> "Callable[[], Iterable[Registered]]":
     def hook() -> "Iterable[Registered]":  # type: ignore[empty-body]  # a signature only
         ...
 
-    hook.__doc__ = f"Return the {kind.plural} this plugin adds."
+    hook.__doc__ = f"Return the {plural} this plugin adds."
     return pluggy.HookspecMarker("fpbench")(hook)
 
 
-HOOKS = type("Hooks", (), {kind.hook: _specify_hook(kind) for kind in KINDS.values()})
-"""The specification of each hook: `fpbench_datasets`, `fpbench_learners`, ..., one per kind."""
+OFFERED = {
+    **{name: kind.hook for name, kind in KINDS.items()},
+    "engine": "fpbench_engines",
+    "command": "fpbench_commands",
+}
+"""What plugins add, and the hook of each: components of each kind, engines, commands."""
+HOOKS = type(
+    "Hooks", (), {hook: _specify_hook(hook.removeprefix("fpbench_")) for hook in OFFERED.values()}
+)
+"""The specification of each hook: `fpbench_datasets`, `fpbench_learners`, ..."""

@@ -1,4 +1,4 @@
-"""Components of the plugins in the repository's `plugins/`, to name a missing plugin."""
+"""Components and engines of the packages in `plugins/`, to name one that is missing."""
 
 _OFFERED = {
     ("fpbench-hello", "adversary"): "majority-hello",
@@ -8,10 +8,12 @@ _OFFERED = {
     ("fpbench-art", "adversary"): "art-baseline, art-true-label, art-black-box",
     ("fpbench-aif360", "learner"): "aif360-reweighing, aif360-disparate-impact-remover",
     ("fpbench-error-parity", "learner"): "relaxed-odds",
+    ("fpbench-dask", "engine"): "dask",
+    ("fpbench-membership", "auditor"): "membership, epsilon-lower-bound",
 }
 OWN_PLUGINS = {
     (kind, name): package
     for (package, kind), names in _OFFERED.items()
     for name in names.split(", ")
 }
-"""The distribution that has a component, by its kind and name."""
+"""The distribution that has a component or an engine, by its kind and name."""

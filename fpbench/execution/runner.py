@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from fpbench.base.errors import InputError
 from fpbench.components.names import PORTABLE, Status
-from fpbench.execution.engines.local import Engine
+from fpbench.execution.engines.engine import Engine
 from fpbench.execution.work.execute import LostError
 from fpbench.matrix.plan import Cell, Plan
 from fpbench.matrix.step import Failure, Result, Step, shorten

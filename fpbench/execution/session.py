@@ -82,7 +82,7 @@ class Session:
         steps = self.plan.steps.values()
         # A worker without a step would only cost memory.
         request = replace(request, jobs=min(request.jobs, max(len(steps), 1)))
-        strict = request.name == "dask" and not allow_mismatch
+        strict = request.engine.elsewhere and not allow_mismatch
         requirements = list_requirements(steps, self.catalog) if strict else None
         finished: list[Finished] = []
 

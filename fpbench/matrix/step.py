@@ -85,6 +85,11 @@ class Result(NamedTuple):
     value: Any
     seconds: float
 
+    @property
+    def failed(self) -> bool:
+        """Whether the value is a `Failure`."""
+        return isinstance(self.value, Failure)
+
 
 @dataclass(frozen=True)
 class Sealed:

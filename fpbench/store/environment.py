@@ -75,7 +75,6 @@ def list_extras() -> list[tuple[str, str]]:
         ("cp", "cplex"),
         ("ip", "pyomo"),
         ("search", "optuna"),
-        ("dask", "distributed"),
         ("acs", "folktables"),
         ("parquet", "pyarrow"),
         ("serve", "fastapi"),

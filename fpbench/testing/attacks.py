@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.auditing.epsilon_bounds.many_draws import bound_epsilon
+from fpbench.auditing.epsilon_bounds import bound_epsilon
 from fpbench.base.errors import InputError
 from fpbench.components.guarantee import COUNT_SENSITIVITY, NEIGHBOURS, Guarantee, Neighbours
 from fpbench.components.mechanism import Mechanism, Policy

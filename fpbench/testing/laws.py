@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from fpbench.auditing.membership.halves import draw_halves
+from fpbench.auditing.halves import draw_halves
 from fpbench.base.errors import FpbenchError, HiddenError, InputError, PluginError
 from fpbench.components.attack_kinds import (
     Adversary,

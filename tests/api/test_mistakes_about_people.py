@@ -13,7 +13,6 @@ from sklearn.svm import LinearSVC
 
 import fpbench
 from fpbench import FairnessReport, InputError
-from fpbench.auditing import measure_membership
 from fpbench.privacy import Curator
 
 N = 300
@@ -70,10 +69,6 @@ def report(predictions=Y, groups=SEX, people=X, **options):
 
 def similar(model=MODEL, people=HOURS, **options):
     return fpbench.individual_fairness(model, people, **({"tau": 0.1} | options))
-
-
-def members(scores=SCORES, inside=Y == 1, groups=SEX, **options):
-    return measure_membership(scores, inside, groups, **({"rng": 0} | options))
 
 
 unfair = fpbench.unfairness
@@ -171,10 +166,6 @@ WHICH = "say which counts as 1, positive='no' or positive='yes'"
         (lambda: attack(disclosure="equal_opportunity"), "is a metric; to publish it, give"),
         (lambda: audit(metric="statistical-partiy"), "did you mean 'statistical-parity'"),
         (lambda: audit(metric="equalized-odds"), "a plain audit has all: leave it out, or give an"),
-        # Members.
-        (lambda: members(inside=Y), r"members must be .*: pass \(values == 1\)"),
-        (lambda: members(Y == 1, SCORES), "members must be an array of true or false"),
-        (lambda: members(groups=np.where(SEX == "f", None, SEX)), "values are missing"),
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore:X has feature names|X does not have valid")
@@ -196,7 +187,6 @@ def test_a_mistake_is_answered_with_its_mend(mistake, message):
         lambda: unfair(pd.DataFrame({"sex": []}), []),
         lambda: similar(MODEL, HOURS[:0]),
         lambda: similar(Y[:0], np.zeros((0, 2))),
-        lambda: members([], [], []),
         lambda: report(Y[:0], SEX[:0], X[:0]),
         lambda: fpbench.assess(report(), X[:0], Y[:0], groups=SEX[:0]),
         lambda: fpbench.correct([], []),

@@ -11,7 +11,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 import fpbench
 from fpbench import FairnessReport, FpbenchError, InputError
-from fpbench.auditing import measure_membership
 from fpbench.models import tree_rules
 from fpbench.privacy import Curator
 
@@ -197,17 +196,11 @@ def test_a_guess_of_names_is_corrected_to_names():
         fpbench.correct(CODES, SAID, labels=np.where(TRUE, "yes", "no"), metric="equal-opportunity")
 
 
-def test_curators_and_membership_take_names():
+def test_curators_take_names():
     named = Curator(SEX, groups=["m", "f", "d"])
     assert named.groups == ("m", "f", "d")
     with pytest.raises(InputError, match="there is no group 'm'; did you mean 'me'"):
         Curator(SEX, groups=["me", "f"])
-    scores, inside = RNG.normal(size=300), RNG.random(300) < 0.5
-    tables = [
-        measure_membership(scores, inside, who, ("f", "m"), rng=np.random.default_rng(0)).table
-        for who in (CODES, SEX)
-    ]
-    pd.testing.assert_frame_equal(*tables)
 
 
 def _make_report(X, predictions, groups):
@@ -238,9 +231,6 @@ PEOPLE_TWICE = {
     ),
     "assess": lambda X, predictions, labels, groups, beliefs: fpbench.assess(
         REPORT, X, predictions, labels, groups, beliefs, search=False
-    ),
-    "membership": lambda scores, members, sensitive: measure_membership(
-        scores, members, sensitive, ("f", "m"), rng=np.random.default_rng(0)
     ),
     "data set": lambda features, labels, sensitive: fpbench.Table(
         "mine", features, labels, sensitive.astype("category").to_frame()

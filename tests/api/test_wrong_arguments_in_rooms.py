@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import fpbench
-from fpbench import Guarantee, InputError, Problem, auditing, claims, privacy
+from fpbench import Guarantee, InputError, Problem, claims, privacy
 from fpbench.claims import Facts, RateConstraint
 
 ROOMS = ("auditing", "claims", "correction", "privacy")
@@ -54,43 +54,23 @@ SCORES = np.random.default_rng(0).random((4, 4))
 OUTPUTS = np.random.default_rng(0).random((60, 1))
 VOTES = np.array([[3, 1], [0, 4]])
 PEOPLE = fpbench.Sample(("a", "b"), labels=LABELS, predictions=PREDICTIONS)
-MEMBERSHIP = auditing.measure_membership(
-    SCORES[0], SHADOWS[0], GROUPS, ("a", "b"), rng=np.random.default_rng(0)
-)
-ATTACK = {"target": SCORES[0], "shadows": SCORES, "members": SHADOWS}
 EPSILON, DELTA, SIGMA = {"epsilon": 1.0}, {"delta": 1e-6}, {"sigma": 2.0}
 BOUNDS = {"group": 0, "low": 0.1, "high": 0.9}
 LAPLACE = fpbench.component("mechanism", "laplace")
 
 RIGHT = {
     "auditing": {
-        "MembershipReport.find_gap": {"self": MEMBERSHIP, "measure": "auc"},
-        "MembershipReport.find_gap_error": {"self": MEMBERSHIP},
         "SliceColumn": {"name": "a", "values": ("x",)},
         "SliceColumn.code": {"self": REPORT.columns[0], "people": X},
         "SliceColumn.of": {"column": X["age"], "bins": 2},
         "SliceColumn.parse": {"name": "age", "texts": ["<3", ">=3"]},
         "SliceColumn.with_edges": {"name": "age", "edges": [1.0]},
         "bound_epsilon": {"one": OUTPUTS, "other": OUTPUTS},
-        "bound_epsilon_one_run": {"canaries": 9, "guesses": 5, "right": 4},
-        "compute_confidence": {"scores": SCORES[0], "labels": LABELS},
-        "compute_log_odds": {"confidence": SCORES[0]},
-        "compute_one_run_p_value": {"canaries": 9, "guesses": 5, "right": 4, "epsilon": 1.0},
         "draw_halves": {"cells": GROUPS, "number": 2, "rng": np.random.default_rng(0)},
         "find_most_provable": {"draws": 50, "delta": 0.0, "confidence": 0.9},
-        "measure_membership": {
-            "scores": SCORES[0], "members": SHADOWS[0], "sensitive": GROUPS,
-            "groups": ("a", "b"), "rng": np.random.default_rng(0),
-        },
+        "make_suffixes": {"groups": ["a", "b"]},
         "measure_utility": {"report": REPORT, "exact": REPORT},
         "parse_report_metric": {"name": "tpr"},
-        "score_answers": {**ATTACK, "target": LABELS, "shadows": SHADOWS.astype(int)},
-        "score_fairness_discrepancy": {
-            **ATTACK, "twin_target": SCORES[1], "twin_shadows": SCORES
-        },
-        "score_lira": ATTACK,
-        "score_loss": {"target": SCORES[0]},
-        "score_rmia": ATTACK,
     },
     "claims": {
         "Facts.check": {"self": FACTS, "people": 4, "groups": 2},
@@ -191,7 +171,7 @@ RIGHT = {
 }  # fmt: skip
 """Right arguments of every callable of a room."""
 INNER = {
-    "auditing": {"MembershipReport", "RecoveredGroups", "ReportUtility", "RiskReport",
+    "auditing": {"RecoveredGroups", "ReportUtility", "RiskReport",
                  "SimilarityReport", "PrivateModel", "RedrawnModels", "VotedModel"},
     "claims": {"AnyOf", "CombinedFacts", "Condition", "Constraint", "ContradictionError", "Facts",
                "Gap", "Occupied", "Part", "Proportional", "RatesApart", "RatesWithin", "Row",
@@ -202,7 +182,7 @@ INNER = {
     "privacy": {"RemoteCurator.histogram"},
 }  # fmt: skip
 """What only fpbench makes and calls: parts of constraints, answers of functions, base classes."""
-MADE = {"Facts", "MembershipReport"}
+MADE = {"Facts"}
 """Of them, those whose methods others call."""
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 import fpbench
 from fpbench import Sample, Subject
-from fpbench.builtin.auditors._groups import make_suffixes
+from fpbench.auditing import make_suffixes
 from fpbench.builtin.auditors.group_fairness import GroupFairness
 
 RATES = {

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -461,5 +462,68 @@ def test_only_the_called_command_is_built():
     called = _take_command(["--plain", "plugins"])
     assert [c.callback.__name__ for c in called.registered_commands] == ["plugins"]
     assert [g.name for g in _take_command(["data", "list"]).registered_groups] == ["data"]
-    for words in ([], ["--help", "plugins"], ["plugin"], ["--version"]):
-        assert _take_command(words) is app
+    assert _take_command(["--version"]) is app
+    assert _take_command(["run"], completing=True) is app
+    for words in ([], ["--help", "plugins"], ["plugin"]):
+        assert _take_command(words).registered_commands == app.registered_commands
+
+
+WAVES = """
+import typer
+from fpbench import InputError, Lazy, hookimpl
+
+app = typer.Typer(help="Make waves.")
+
+@app.command()
+def make(height: int) -> None:
+    \"\"\"Make waves of a height.\"\"\"
+    if height < 0:
+        raise InputError("waves are not negative")
+    typer.echo("~" * height)
+
+@app.command()
+def count() -> None:
+    \"\"\"Count waves.\"\"\"
+
+def hail() -> None:
+    \"\"\"Greet those who sail.\"\"\"
+    typer.echo("ahoy")
+
+@hookimpl
+def fpbench_commands():
+    return [Lazy("waves", "WHERE:app"), Lazy("hail", "WHERE:hail"), Lazy("lost", "nowhere:app"),
+            Lazy("plan", "WHERE:hail")]
+"""
+
+
+def test_a_package_adds_commands(command, install):
+    install("fpbench-sea", "sea", WAVES.replace("WHERE", "sea"))
+    assert fine(command("hail")).stdout == "ahoy\n"
+    assert fine(command("waves", "make", "3")).stdout == "~~~\n"
+    bad(command("waves", "make", "--", "-3"), "waves are not negative")
+    bad(command("lost"), "command 'lost' of fpbench-sea 1.0 fails on import: ModuleNotFoundError")
+    whole = fine(command("--help"))
+    assert "Make waves." in whole.stdout
+    assert "Greet those who sail." in whole.stdout
+    assert "command 'lost' of fpbench-sea 1.0 fails on import" in whole.stderr
+    assert "fpbench-sea 1.0: fpbench itself has a command 'plan'" in whole.stderr
+    assert "Usage: fpbench plan" in fine(command("plan", "--help")).stdout
+
+
+def test_commands_of_packages_are_imported_only_when_they_are_used(install):
+    from fpbench.cli.main import _take_command
+
+    site = install("fpbench-sea", "sea", WAVES.replace("WHERE", "sea_waves"))
+    (site / "sea_waves.py").write_text(WAVES)
+    for words in (["plan", "m.toml"], ["--version"], ["run", "--help"], ["plann"]):
+        _take_command(words)
+        assert "sea_waves" not in sys.modules
+    _take_command(["run"], completing=True)
+    assert "sea_waves" not in sys.modules
+    assert [c.name for c in _take_command(["hail"]).registered_commands if c.name] == ["hail"]
+
+
+def test_commands_claimed_twice_are_nobodys(command, install):
+    for name in ("first", "second"):
+        install(f"fpbench-{name}", name, WAVES.replace("WHERE", name))
+    bad(command("hail"), "command 'hail' is provided by fpbench-first 1.0 and fpbench-second 1.0")

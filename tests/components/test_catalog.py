@@ -10,7 +10,7 @@ import fpbench
 from fpbench import NameUnknownError, PluginError, discover
 from fpbench.components.bases import BASES
 from fpbench.components.catalog import _read_summary
-from fpbench.components.hooks import HOOKS
+from fpbench.components.hooks import HOOKS, OFFERED
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 from fpbench.components.own_plugins import OWN_PLUGINS
 
@@ -18,7 +18,7 @@ from fpbench.components.own_plugins import OWN_PLUGINS
 def test_the_table_of_kinds_is_what_hooks_and_bases_are_made_from():
     assert {name for name in vars(HOOKS) if not name.startswith("__")} == {
         kind.hook for kind in KINDS.values()
-    }
+    } | {"fpbench_engines", "fpbench_commands"}
     assert list(BASES) == list(KINDS)
     for kind, base in BASES.items():
         assert (base.__name__, base.kind) == (KINDS[kind].base, kind)
@@ -27,13 +27,15 @@ def test_the_table_of_kinds_is_what_hooks_and_bases_are_made_from():
 
 
 def test_every_hook_has_a_line_of_documentation():
-    for kind in KINDS.values():
-        assert (getattr(HOOKS, kind.hook).__doc__ or "").endswith(".")
+    for hook in OFFERED.values():
+        assert (getattr(HOOKS, hook).__doc__ or "").endswith(".")
 
 
 def test_a_toy_plugin_uses_every_hook(toys):
-    from_toys = {e.kind for e in discover() if e.source.distribution == "fpbench-toys"}
-    assert from_toys == set(KINDS)
+    from_toys = {
+        e.kind for e in discover().entries.values() if e.source.distribution == "fpbench-toys"
+    }
+    assert from_toys == {*KINDS, "engine", "command"}
 
 
 def test_what_is_installed_is_found_with_its_distribution(toys):
@@ -62,7 +64,7 @@ def test_a_component_of_our_plugins_that_are_not_installed_names_the_plugin(kind
         pytest.skip("it is installed")
     package = OWN_PLUGINS[kind, name]
     with pytest.raises(NameUnknownError) as error:
-        discover().entry(kind, name)
+        discover().load(kind, name)
     assert str(error.value) == (
         f"unknown {kind} {name!r}; the plugin {package} has it, which is not installed; in a "
         f"checkout of fpbench: pip install ./plugins/{package}"
@@ -77,7 +79,7 @@ def test_the_table_of_our_plugins_is_what_they_offer():
         for file in (ROOT / "plugins").glob("*/fpbench_*/*.py")
         for name in re.findall(r'^    name = "([\w-]+)"', file.read_text(), re.MULTILINE)
     }
-    offered.add(("majority-hello", "fpbench-hello"))
+    offered |= {("majority-hello", "fpbench-hello"), ("dask", "fpbench-dask")}
     assert offered == {(name, package) for (_, name), package in OWN_PLUGINS.items()}
 
 

@@ -198,9 +198,6 @@ ENTRANCES = {
     "epsilon_to_rho": lambda e: fpbench.privacy.epsilon_to_rho(e, 1e-6),
     "gaussian_sigma": lambda e: fpbench.privacy.gaussian_sigma(e, 1e-6),
     "pure_rho": fpbench.privacy.pure_rho,
-    "compute_one_run_p_value": lambda e: fpbench.auditing.compute_one_run_p_value(
-        10, 5, 3, epsilon=e
-    ),
 }
 INFINITE = {"Ledger", "PrivateTreeClassifier", "TreeRecipe"}
 # No privacy is asked of these: what was measured, what others must have, points of a curve.

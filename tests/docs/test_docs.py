@@ -11,7 +11,6 @@ import runpy
 import tomllib
 from collections import defaultdict
 from contextlib import redirect_stdout
-from importlib import import_module
 
 import pytest
 from pages import ALL, GRANTED, PAGES, ROOT, anchors, blocks, joined, links, nothing, prose
@@ -290,18 +289,6 @@ def test_the_commands_of_a_page_are_understood(page, monkeypatch):
             except Exception as error:  # click's own, of whichever version
                 pytest.fail(f"{page}, line {line}: {' '.join(words)}: {error}")
     assert seen
-
-
-def test_the_commands_for_two_machines_are_understood_by_dask():
-    cli = pytest.importorskip("distributed.cli")
-    import_module(f"{cli.__name__}.dask_scheduler")
-    import_module(f"{cli.__name__}.dask_worker")
-    seen = []
-    for words, _ in shell_lines(PAGES["docs/running.md"]):
-        if words[0] == "dask":
-            seen.append(words[1])
-            getattr(cli, f"dask_{words[1]}").main.make_context("dask", words[2:])
-    assert seen == ["scheduler", "worker"]
 
 
 @pytest.mark.quick_cases(8)

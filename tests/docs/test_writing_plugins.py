@@ -13,7 +13,7 @@ from fpbench.testing.scaffold import make_component, make_files
 PAGE = (Path(__file__).parents[2] / "docs" / "writing-plugins.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.M | re.S)
 PYTHON = [text for language, text in BLOCKS if language == "python"]
-PLUGINS = [text for text in PYTHON if "hookimpl" in text]
+PLUGINS = [text for text in PYTHON if "hookimpl" in text and "    summary = " in text]
 
 
 def kind_and_name(text):
@@ -23,7 +23,7 @@ def kind_and_name(text):
 
 def test_there_is_one_plugin_of_each_kind():
     assert sorted(kind_and_name(text)[0] for text in PLUGINS) == sorted(KINDS)
-    assert len(BLOCKS) == len(PLUGINS) + 4
+    assert len(BLOCKS) == len(PLUGINS) + 5
 
 
 @pytest.mark.quick_cases(2)

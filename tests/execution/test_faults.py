@@ -23,7 +23,7 @@ MATRIX = {
 }
 LIMITS = {"timeout": 4, "memory_limit": "256 MiB"}
 TIMES = ["seconds", "correct_seconds"]
-ENGINES = [("inline", 1), ("loky", 2), ("dask", 2)]
+ENGINES = [("inline", 1), ("loky", 2)]
 
 
 @pytest.fixture(autouse=True)
@@ -43,8 +43,6 @@ def timeless(run):
 @pytest.mark.parametrize(("engine", "jobs"), ENGINES)
 def test_every_fault_fails_alone_with_its_reason(tmp_path, engine, jobs):
     """And the same on every engine."""
-    if engine == "dask":
-        pytest.importorskip("distributed")
     what = ["raises", "eats", "segfaults", "killed", "exits", "leaves"]
     mark = tmp_path / "mark"
     patient = LIMITS | {"timeout": 600}  # on a busy machine, too, only one step exceeds its time
@@ -83,7 +81,7 @@ def test_limits_change_no_result_and_no_cell(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("engine", "jobs"), ENGINES[:2])
+@pytest.mark.parametrize(("engine", "jobs"), ENGINES)
 def test_what_cannot_be_kept_fails_alone(tmp_path, engine, jobs):
     """A row that would say another thing of itself, or more than a store can hold."""
     what = ["status", "unshown", "essay", "crowd", "screams"]
@@ -109,12 +107,9 @@ def test_what_cannot_be_kept_fails_alone(tmp_path, engine, jobs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["loky", "dask"])
-def test_an_interruption_that_is_no_users_fails_alone(tmp_path, engine):
-    if engine == "dask":
-        pytest.importorskip("distributed")
+def test_an_interruption_that_is_no_users_fails_alone(tmp_path):
     matrix = MATRIX | {"corrector": [trouble("interrupts")]}
-    rows = fpbench.run(matrix, out=tmp_path / "run", engine=engine, jobs=2).rows()
+    rows = fpbench.run(matrix, out=tmp_path / "run", engine="loky", jobs=2).rows()
     assert [(row["status"], row["reason"]) for row in rows] == [
         ("done", None),
         ("failed", "correct trouble: KeyboardInterrupt"),
@@ -187,11 +182,8 @@ def test_limits_that_make_no_sense_are_refused(tmp_path, limits, words):
     ("options", "word"),
     [
         ({"engine": "lokki"}, "did you mean 'loky'"),
-        ({"engine": "inline", "jobs": 2}, "one job at a time"),
         ({"jobs": 0}, "1 or more"),
         ({"retries": -1}, "0 or more"),
-        ({"engine": "loky", "scheduler": "tcp://127.0.0.1:1"}, "no scheduler"),
-        ({"jobs": 2, "scheduler": "tcp://127.0.0.1:1"}, "how many workers"),
         ({"connect_timeout": 0.0}, "above 0"),
     ],
 )
@@ -264,10 +256,8 @@ class Command:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [["--jobs", "1"], ["--jobs", "2"], ["--engine", "dask"]])
+@pytest.mark.parametrize("options", [["--jobs", "1"], ["--jobs", "2"]])
 def test_an_interrupted_command_finishes_what_runs(tmp_path, options):
-    if "dask" in options:
-        pytest.importorskip("distributed")
     command = Command(tmp_path, SLOW, *options)
     assert eventually(lambda: command.committed() >= 2)
     family = command.family()
@@ -293,14 +283,12 @@ TWICE, TERMINATED = [signal.SIGINT, signal.SIGINT], [signal.SIGTERM]
 @pytest.mark.parametrize(
     ("options", "kinds"),
     [
-        (["--jobs", "1"], TWICE), (["--jobs", "2"], TWICE), (["--engine", "dask"], TWICE),
-        (["--jobs", "1"], TERMINATED), (["--engine", "dask"], TERMINATED),
+        (["--jobs", "1"], TWICE), (["--jobs", "2"], TWICE),
+        (["--jobs", "1"], TERMINATED),
     ],
 )  # fmt: skip
 def test_the_second_interruption_stops_at_once(tmp_path, options, kinds):
     """Even what hangs; and nothing is left of it."""
-    if "dask" in options:
-        pytest.importorskip("distributed")
     command = Command(tmp_path, HANGS, *options)
     assert eventually((tmp_path / "mark").exists)
     family = command.family() | {int((tmp_path / "mark").read_text() or 0)}
@@ -324,12 +312,9 @@ BOUND = "[limits]\ntimeout = 500\n"
     ("options", "limits"),
     [
         (["--jobs", "1"], BOUND), (["--jobs", "2"], ""), (["--jobs", "2"], BOUND),
-        (["--engine", "dask"], BOUND),
     ],
 )  # fmt: skip
 def test_nothing_outlives_a_coordinator_that_is_killed(tmp_path, options, limits):
-    if "dask" in options:
-        pytest.importorskip("distributed")
     command = Command(tmp_path, HANGS + limits, *options)
     assert eventually((tmp_path / "mark").exists)
     family = command.family() | {int((tmp_path / "mark").read_text() or 0)}

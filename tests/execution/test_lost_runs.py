@@ -75,10 +75,8 @@ def test_it_is_noticed_at_the_next_cell(tmp_path, toys, happens):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("engine", "jobs"), [("inline", 1), ("loky", 2), ("dask", 2)])
+@pytest.mark.parametrize(("engine", "jobs"), [("inline", 1), ("loky", 2)])
 def test_on_every_engine(tmp_path, toys, engine, jobs):
-    if engine == "dask":
-        pytest.importorskip("distributed")
     finished = []
 
     def first(cell):

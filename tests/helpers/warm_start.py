@@ -1,6 +1,6 @@
 """Processes of fpbench that tests start, without waiting for imports.
 
-A command, a worker of loky or dask, or the server of one-use processes is forked from a template
+A command, a worker of loky, or the server of one-use processes is forked from a template
 that has imported everything (`warm_template`), where otherwise a new interpreter would be started.
 It is a child of whoever starts it all the same, with the arguments, environment, descriptors and
 session that it would have. `FPBENCH_TEST_PROCESSES=fresh` starts interpreters.
@@ -23,8 +23,7 @@ PYTHON = sys.executable
 """Before a test says otherwise."""
 FPBENCH = Path(PYTHON).with_name("fpbench")
 TEMPLATE = Path(__file__).with_name("warm_template.py")
-MODULES = {"distributed.cli.dask_scheduler", "distributed.cli.dask_worker", "fpbench",
-           "loky.backend.popen_loky_posix"}  # fmt: skip
+MODULES = {"fpbench", "loky.backend.popen_loky_posix"}
 CODE = re.compile(
     r"from multiprocessing\.spawn import spawn_main;"
     r"|from (multiprocessing|loky\.backend)\.resource_tracker import main;"
@@ -68,17 +67,10 @@ def parse(arguments):
     return None
 
 
-def needs_dask(arguments):
-    """Whether a process with these arguments imports dask, or starts one that does."""
-    return bool({"dask", "--scheduler", "--multiprocessing-fork"} & {*arguments}) or any(
-        "distributed" in word for word in arguments
-    )
-
-
 def starts_others(arguments):
     """Whether such a process starts processes of fpbench itself."""
     kind, what, _ = parse(arguments)
-    return kind == "script" or what in ("fpbench", "distributed.cli.dask_worker")
+    return kind == "script" or what == "fpbench"
 
 
 def may_be_forked(arguments, env):
@@ -100,7 +92,7 @@ def needs_new_interpreter(env):
     """Whether the environment differs in what only a new interpreter reads."""
     if "fresh" in (STARTED_WITH.get("FPBENCH_TEST_PROCESSES"), env.get("FPBENCH_TEST_PROCESSES")):
         return True
-    read_at_start = ("PYTHON", "OMP_", "OPENBLAS_", "NPY_", "DASK_", "LC_", "LANG")
+    read_at_start = ("PYTHON", "OMP_", "OPENBLAS_", "NPY_", "LC_", "LANG")
     names = {name for name in {*env, *STARTED_WITH} if name.startswith(read_at_start)}
     return any(
         env.get(name) != STARTED_WITH.get(name)

@@ -1,4 +1,4 @@
-"""The process that `warm_start` forks processes from: it has imported what fpbench and dask import.
+"""The process that `warm_start` forks processes from: it has imported what fpbench imports.
 
 A request says what a new interpreter would be told: arguments, folder, environment, descriptors.
 The process that answers is a child of the one that asks, ends as an interpreter does, and shows its
@@ -36,7 +36,6 @@ PRELOADED = (
     "rich.table", "scipy.optimize", "scipy.stats", "sklearn.ensemble", "sklearn.linear_model",
     "sklearn.metrics", "sklearn.neural_network", "sklearn.tree", "threadpoolctl", "xmlrpc.client",
 )  # fmt: skip
-FOR_DASK = ("distributed", "distributed.cli.utils", "distributed.nanny", "distributed.preloading")
 NOT_PRELOADED = ("fpbench.__main__", "fpbench.cli.pytest_plugin", "fpbench.testing")
 ABOVE = 400
 """Descriptors of a new process are held above this number until each gets its own."""
@@ -85,9 +84,6 @@ def serve(channel):
         if not head:
             os._exit(0)
         request = json.loads(receive(channel, *struct.unpack("!Q", head)))
-        if warm_start.needs_dask(request["arguments"]):
-            for name in FOR_DASK:
-                import_if_there(name)
         adopted, tell = os.pipe()
         numbers, write = os.pipe()
         parent = os.fork()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import pickle
 import time
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 import pandas as pd
+import typer
 from pydantic import Field
 
 from fpbench import (
@@ -24,6 +27,7 @@ from fpbench import (
     Disclosure,
     Guess,
     InputError,
+    Lazy,
     Learner,
     Mechanism,
     Policy,
@@ -32,6 +36,13 @@ from fpbench import (
     hookimpl,
 )
 from fpbench.claims import RateConstraint
+from fpbench.execution import (
+    Engine,
+    EngineError,
+    InlineEngine,
+    StepTask,
+    WorkerCheck,
+)
 
 
 def trace(what: str) -> None:
@@ -268,3 +279,47 @@ def fpbench_policies():
 @hookimpl
 def fpbench_auditors():
     return [Counter]
+
+
+class Relay(Engine):
+    """Does each step in this process, from a pickle, as a worker elsewhere would."""
+
+    summary = "hands each step to itself"
+
+    def __init__(self, setup):
+        super().__init__(setup)
+        self.loader = InlineEngine(setup)
+        self.check = pickle.dumps(WorkerCheck.from_setup(setup))
+        if differences := pickle.loads(self.check).run():
+            raise EngineError(f"this process has {differences}")
+
+    @property
+    def at_once(self):
+        return 3
+
+    def submit(self, step, parents, *, final=False, alone=False):
+        if step.action == "load":
+            return self.loader.submit(step, (), alone=alone or step.third_party)
+        answer = Future()
+        task = pickle.loads(pickle.dumps(StepTask(step, self.setup.limits, final, alone)))
+        result = task.do(parents)
+        answer.set_result(task.read(task.write(result), result.value))
+        return answer
+
+    def close(self, *, now):
+        self.loader.close(now=now)
+
+
+@hookimpl
+def fpbench_engines():
+    return [Lazy("relay", "toys:Relay")]
+
+
+@hookimpl
+def fpbench_commands():
+    return [Lazy("toy", "toys:play")]
+
+
+def play():
+    """Play."""
+    typer.echo("played")

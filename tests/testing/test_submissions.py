@@ -469,6 +469,9 @@ def test_third_parties_components_are_told_and_tested(toys, tmp_path, monkeypatc
     folder = make_submission(toys_run.path, tmp_path / "sent")
     checkup = inspect(folder, replace(QUICK, kit=False))
     assert outcomes(checkup)["components"] is CheckOutcome.NOTED
+    assert words(checkup, "limits").endswith(
+        "; code of third parties has your rights: check in a container"
+    )
     assert "adversary 'coin' is from fpbench-toys 1.0" in words(checkup, "components")
     assert "which --no-third-party refuses" in words(checkup, "components")
     assert checkup.verified
@@ -481,9 +484,11 @@ def test_third_parties_components_are_told_and_tested(toys, tmp_path, monkeypatc
     assert outcomes(checkup)["recomputation"] is CheckOutcome.SKIPPED
 
 
-def test_it_tells_with_what_rights_components_run(made):
+def test_it_tells_the_limits_of_each_step(made):
     alone = replace(UNRUN, limits=Limits(timeout=5.0, memory_limit=2**30))
-    assert "5 s and 1 GiB; components have your rights" in words(inspect(made, alone), "limits")
+    checkup = inspect(made, alone)
+    assert words(checkup, "limits").endswith("limited to 5 s and 1 GiB")
+    assert outcomes(checkup)["limits"] is CheckOutcome.PASSED
 
 
 def test_the_smaller_limit_counts():

@@ -1,10 +1,6 @@
-"""Rates of groups, their gaps and ratios, and groups' names in names of measures."""
+"""Rates of groups, their gaps and ratios."""
 
 from __future__ import annotations
-
-import re
-import unicodedata
-from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +31,6 @@ GAPS = (
             "omission rates"),
 )  # fmt: skip
 """The greatest differences between groups, as auditors declare them."""
-_COMPARISONS = {"<=": " to ", ">=": " from ", "<": " below ", ">": " above "}
-"""Words for the signs in names of groups: "age < 60" and "age >= 60" must stay different."""
 
 
 def count_by_group(people: Sample) -> NDArray[np.int64]:
@@ -95,21 +89,3 @@ def _measure_ratio(rates: NDArray[np.float64]) -> NDArray[np.float64]:
     least, greatest = np.fmin.reduce(rates, axis=-1), np.fmax.reduce(rates, axis=-1)
     alike = np.where(np.isnan(greatest), np.nan, 1.0)
     return np.divide(least, greatest, out=alike, where=greatest > 0)
-
-
-def make_suffixes(groups: Iterable[str]) -> list[str]:
-    """Suffixes of names of measures, one for each group: ASCII, snake_case, all different."""
-    suffixes: list[str] = []
-    for number, group in enumerate(groups):
-        text = group.casefold()
-        for sign, word in _COMPARISONS.items():
-            text = text.replace(sign, word)
-        # A decimal point becomes p: numbers must stay different.
-        text = re.sub(r"(?<=\d)\.(?=\d)", "p", text)
-        text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-        name = re.sub("[^a-z0-9]+", "_", text).strip("_") or f"group_{number}"
-        taken = {*suffixes}
-        while name in taken:
-            name = f"{name}_{number}"
-        suffixes.append(name)
-    return suffixes

@@ -8,8 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fpbench import Auditor, Measure, MeasureFigure, MeasureValues, Subject, excessive_risk
-from fpbench.auditing import RiskMethod, RiskReport
-from fpbench.builtin.auditors._groups import make_suffixes
+from fpbench.auditing import RiskMethod, RiskReport, make_suffixes
 
 
 class ExcessiveRisk(Auditor):

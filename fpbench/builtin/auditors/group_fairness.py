@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fpbench import Auditor, Measure, MeasureValues, Subject
-from fpbench.builtin.auditors._groups import GAPS, count_by_group, make_suffixes, measure_counts
+from fpbench.auditing import make_suffixes
+from fpbench.builtin.auditors._groups import GAPS, count_by_group, measure_counts
 
 
 class GroupFairness(Auditor):

@@ -8,12 +8,11 @@ import numpy as np
 from pydantic import BeforeValidator, Field
 
 from fpbench import Auditor, Measure, MeasureFigure, MeasureValues, Subject, individual_fairness
-from fpbench.auditing import SimilarityReport
+from fpbench.auditing import SimilarityReport, make_suffixes
 from fpbench.builtin.auditors._groups import (
     GAPS,
     NOTIONS,
     count_by_group,
-    make_suffixes,
     measure_counts,
 )
 

@@ -81,7 +81,7 @@ def find_kind(catalog: Catalog, name: str) -> str:
     if kinds:
         choices = " or ".join(f"`fpbench describe {kind} {name}`" for kind in kinds)
         raise InputError(f"{name!r} is the name of several components: {choices}")
-    if lacking := [kind for kind, own in OWN_PLUGINS if own == name]:
+    if lacking := [kind for kind, own in OWN_PLUGINS if own == name and kind in KINDS]:
         return lacking[0]  # of which the catalog says where it is
     names = {entry.name for entry in catalog} | KINDS.keys()
     near = find_near_name(name, names)
@@ -171,7 +171,6 @@ def _describe_type(option: dict[str, Any]) -> str:
 def show_health(catalog: Catalog) -> None:
     """Show what works here: components, engines, extras, data."""
     from fpbench.cli.screen.data_sets import show_missing_data
-    from fpbench.execution.engines.local import ENGINES
     from fpbench.store.environment import list_extras, warn_of_namesake
 
     if warning := warn_of_namesake():
@@ -185,7 +184,12 @@ def show_health(catalog: Catalog) -> None:
         console.show_listing(wrong)
     show_broken(catalog, trace=False)
     console.show_heading("engines")
-    console.show_listing(ENGINES.items())
+    engines = catalog.of_kind("engine")
+    lacking = [name for kind, name in OWN_PLUGINS if kind == "engine"]
+    rows = [(engine.name, _summarise(catalog, engine)) for engine in engines]
+    rows += [(name, catalog.explain_missing("engine", name)) for name in lacking
+             if ("engine", name) not in catalog.entries]  # fmt: skip
+    console.show_listing(rows)
     if programs := [
         (e.kind, e.name, program) for e in catalog if (program := _find_program(catalog, e))
     ]:

@@ -1,1 +1,1 @@
-"""Where steps are executed: this process, worker processes, a dask cluster."""
+"""Where steps are executed: this process, worker processes; packages add others."""

@@ -1,22 +1,15 @@
-"""Where steps are executed: engines, to which the runner submits one step after another.
-
-A result stays where the engine keeps it; the runner holds a handle, and passes it on with the steps
-that need it.
-"""
+"""The engines of this machine: this process, and worker processes."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from fpbench.base.errors import InputError
 from fpbench.base.threads import ONE_THREAD
-from fpbench.data.data_files import DataHome
+from fpbench.execution.engines.engine import Engine, EngineSetup
 from fpbench.execution.engines.local_worker import LocalOrder, MissingResults, carry_out, make_refs
 from fpbench.execution.engines.warming import list_modules, warm
 from fpbench.execution.isolation.families import start_worker
@@ -28,62 +21,32 @@ from fpbench.execution.isolation.one_use import (
 )
 from fpbench.execution.wire.answers import ROW, read_result
 from fpbench.execution.work.execute import execute
-from fpbench.matrix.limits import NO_LIMITS, Limits
 from fpbench.matrix.step import Result, Step
 
-ENGINES = {
-    "inline": "in this process, one step after another",
-    "loky": "in worker processes of this machine",
-    "dask": "in the workers of a dask cluster, on this machine or on many",
-}
 _MEMORY = {"LOKY_MAX_MEMORY_LEAK_SIZE": str(2**30)}
 """Bytes by which a worker may grow before loky replaces it: it caches results on purpose. Loky
 before 3.7 ignores it."""
 
 
-class EngineError(InputError):
-    """An engine that cannot be started as requested, or that was lost."""
-
-
-class Engine(ABC):
-    """Executes steps."""
-
-    def __init__(self, home: DataHome, limits: Limits = NO_LIMITS) -> None:
-        self._home, self._limits = home, limits
-
-    @property
-    @abstractmethod
-    def at_once(self) -> int:
-        """Number of steps that are worth submitting at a time."""
-
-    @abstractmethod
-    def submit(
-        self, step: Step, parents: tuple[Any, ...], *, final: bool = False, alone: bool = False
-    ) -> Future[Result]:
-        """Execute a step.
-
-        `parents`: values of its parents' results, as this engine returned them. `final`: whether
-        the result has the value itself, and not a handle. `alone`: whether the step gets a process
-        of its own, because it may have killed a worker.
-
-        Returns: a future of the `Result`; it raises `LostError` or `BrokenProcessPool` if the
-        step's process is gone.
-        """
-
-    @abstractmethod
-    def close(self, *, now: bool) -> None:
-        """End the engine; with `now`, without waiting for running steps."""
-
-    def _inputs(self, step: Step, parents: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The parents; for a step that loads data, the data home, which is outside the graph."""
-        return (self._home,) if step.action == "load" else parents
+def _choose_inputs(setup: EngineSetup, step: Step, parents: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The parents; for a step that loads data, the data home, which is outside the graph."""
+    return (setup.home,) if step.action == "load" else parents
 
 
 class InlineEngine(Engine):
-    """Runs a step when it is submitted: in this process, or in a process of its own if it must."""
+    """Runs a step when it is submitted: in this process, or in a process of its own if it must.
 
-    def __init__(self, home: DataHome, limits: Limits = NO_LIMITS) -> None:
-        super().__init__(home, limits)
+    Parameters
+    ----------
+    setup
+        What it is started for.
+    """
+
+    summary = "in this process, one step after another"
+    elsewhere = False
+
+    def __init__(self, setup: EngineSetup) -> None:
+        super().__init__(setup)
         self._server = ForkServer()
 
     @property
@@ -96,10 +59,10 @@ class InlineEngine(Engine):
     ) -> Future[Result]:
         """Run the step and return a finished future."""
         future: Future[Result] = Future()
-        inputs = self._inputs(step, parents)
+        limits, inputs = self.setup.limits, _choose_inputs(self.setup, step, parents)
         try:
-            if step.spec is not None and (alone or self._limits):
-                result = execute_alone(step, inputs, self._limits, self._server.address(sure=alone))
+            if step.spec is not None and (alone or limits):
+                result = execute_alone(step, inputs, limits, self._server.address(sure=alone))
             else:
                 result = execute(step, inputs)
             future.set_result(result)
@@ -115,19 +78,16 @@ class InlineEngine(Engine):
 class LokyEngine(Engine):
     """Worker processes; those that die are replaced when the next step is submitted.
 
-    `steps`: the steps of the plan: while data is loaded, processes start and import what they need.
+    While data is loaded, processes start and import what the steps of the plan need.
     """
 
-    def __init__(
-        self,
-        jobs: int,
-        home: DataHome,
-        limits: Limits = NO_LIMITS,
-        steps: Iterable[Step] = (),
-    ) -> None:
-        super().__init__(home, limits)
-        self._jobs = jobs
-        alone, others = split_by_process(steps, limits)
+    summary = "in worker processes of this machine"
+    elsewhere = False
+
+    def __init__(self, setup: EngineSetup) -> None:
+        super().__init__(setup)
+        self._jobs = setup.jobs
+        alone, others = split_by_process(setup.steps, setup.limits)
         self._modules, self._server = list_modules(others), ForkServer(list_modules(alone))
         if alone:
             self._server.address()
@@ -143,10 +103,12 @@ class LokyEngine(Engine):
     ) -> Future[Result]:
         """Hand the step to a worker."""
         address = None
-        if needs_process(step, self._limits, alone=alone):
+        limits = self.setup.limits
+        if needs_process(step, limits, alone=alone):
             address = self._server.address(sure=alone)
         answer: Future[Result] = Future()
-        order = LocalOrder(step, self._inputs(step, parents), final, self._limits, address)
+        inputs = _choose_inputs(self.setup, step, parents)
+        order = LocalOrder(step, inputs, final, limits, address)
         try:
             self._send(answer, order)
         except BrokenProcessPool:

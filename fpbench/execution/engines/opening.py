@@ -8,14 +8,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from fpbench.base.arguments import check_type, check_whole_number, show_value
-from fpbench.base.distribution import tell_extra
-from fpbench.base.errors import InputError, suggest_name
+from fpbench.base.errors import InputError, PluginError
 from fpbench.base.threads import use_one_thread
+from fpbench.components.catalog import discover
 from fpbench.data.data_files import DataHome
-from fpbench.execution.engines.local import ENGINES, Engine, InlineEngine, LokyEngine
+from fpbench.execution.engines.engine import Engine, EngineSetup
 from fpbench.execution.engines.requirements import Requirements
-from fpbench.execution.engines.warming import list_modules
-from fpbench.execution.isolation.one_use import POSSIBLE, split_by_process
+from fpbench.execution.isolation.one_use import POSSIBLE
 from fpbench.matrix.limits import NO_LIMITS, Limits
 from fpbench.matrix.step import Step
 
@@ -24,17 +23,18 @@ from fpbench.matrix.step import Step
 class EngineRequest:
     """The name and the options of an engine.
 
-    Raises InputError if there is no such engine, or it does not have an option.
+    Raises InputError if there is no such engine, or it does not have an option; PluginError if it
+    cannot be loaded.
     """
 
     name: str | None = None
-    """One of `ENGINES`; by default `dask` with a scheduler, `loky` for several jobs."""
+    """Name of an installed engine; by default `dask` with a scheduler, `loky` for several jobs."""
     jobs: int = 1
     """Worker processes."""
     scheduler: str | None = None
-    """Address of the scheduler of a dask cluster that runs already."""
+    """Address of workers that run already."""
     connect_timeout: float = 30.0
-    """Seconds in which the scheduler must answer."""
+    """Seconds in which they must answer."""
 
     def __post_init__(self) -> None:
         check_whole_number("jobs", self.jobs, 1)
@@ -48,19 +48,23 @@ class EngineRequest:
         if self.name is None:
             name = "dask" if self.scheduler else "inline" if self.jobs == 1 else "loky"
             object.__setattr__(self, "name", name)
-        if self.name not in ENGINES:
-            raise InputError(
-                f"unknown engine {self.name!r}; {suggest_name(str(self.name), ENGINES)}"
-            )
         if self.name == "inline" and self.jobs > 1:
             raise InputError(f"engine 'inline' runs one job at a time, not {self.jobs}; use 'loky'")
-        if self.scheduler and self.name != "dask":
+        if self.scheduler and not self.engine.elsewhere:
             raise InputError(f"engine {self.name!r} has no scheduler; leave it out, or use 'dask'")
         if self.scheduler and self.jobs > 1:
             raise InputError(
                 "the cluster that has the scheduler says how many workers there are; leave out "
                 "the jobs"
             )
+
+    @property
+    def engine(self) -> type[Engine]:
+        """The class of the engine."""
+        engine = discover().load("engine", str(self.name))
+        if not (isinstance(engine, type) and issubclass(engine, Engine)):
+            raise PluginError(f"engine {self.name!r} is not a subclass of Engine")
+        return engine
 
 
 @contextmanager
@@ -77,18 +81,17 @@ def open_engine(
     steps of the plan, for which processes import modules early.
 
     Raises InputError if limits cannot be kept on this operating system; `EngineError` if the
-    scheduler does not answer, or its workers differ from the requirements.
+    engine cannot start, or its workers differ from the requirements.
     """
     _check_limits(limits)
-    engine: Engine
+    setup = EngineSetup(
+        home, limits, tuple(steps), request.jobs, request.scheduler, request.connect_timeout,
+        requirements,
+    )  # fmt: skip
     with ExitStack() as stack:
         if request.name == "inline":
             stack.enter_context(use_one_thread())
-            engine = InlineEngine(home, limits)
-        elif request.name == "loky":
-            engine = LokyEngine(request.jobs, home, limits, steps)
-        else:
-            engine = _open_dask(request, home, limits, requirements, steps)
+        engine = request.engine(setup)
         try:
             yield engine
         except BaseException:
@@ -102,34 +105,3 @@ def _check_limits(limits: Limits) -> None:
         raise InputError("[limits]: cannot be kept here: this operating system does not fork")
     if limits.memory_limit is not None and sys.platform != "linux":
         raise InputError("[limits]: memory_limit: can be kept on Linux only")
-
-
-def _open_dask(
-    request: EngineRequest,
-    home: DataHome,
-    limits: Limits,
-    requirements: Requirements | None,
-    steps: Iterable[Step],
-) -> Engine:
-    """An engine on the cluster of a scheduler, or on one that is started here."""
-    try:
-        from fpbench.execution.engines.dask import DaskEngine
-        from fpbench.execution.engines.dask_cluster import compare, join, start
-    except ModuleNotFoundError as error:
-        if error.name not in ("dask", "distributed"):
-            raise
-        raise InputError(f"engine 'dask' is not installed: {tell_extra('dask')}") from None
-    alone, others = split_by_process(steps, limits)
-    cluster = (
-        join(request.scheduler, request.connect_timeout)
-        if request.scheduler
-        else start(request.jobs, list_modules(alone))
-    )
-    engine = DaskEngine(cluster, home, limits, requirements, list_modules(others))
-    try:
-        if requirements is not None:
-            compare(cluster.client, requirements, request.connect_timeout)
-    except BaseException:
-        engine.close(now=True)
-        raise
-    return engine

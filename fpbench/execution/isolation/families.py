@@ -13,8 +13,6 @@ import threading
 import time
 from collections.abc import Collection, Iterator
 
-MARK = "FPBENCH_FAMILY"
-"""Environment variable of workers of dask; nothing reads it."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 36, 38
 _MEMORY = ("Pss_Anon", "Pss_Shmem", "SwapPss")
 """Memory that a process has written; shared memory counts as a part of each that shares it."""

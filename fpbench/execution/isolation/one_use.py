@@ -62,8 +62,6 @@ class ForkServer:
     `modules`: modules that it imports at the start, because steps need them.
     """
 
-    mark = ""
-
     def __init__(self, modules: tuple[str, ...] = ()) -> None:
         self._modules = modules
         self._process: subprocess.Popen[bytes] | None = None

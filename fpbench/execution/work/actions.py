@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.auditing.membership.halves import draw_halves
+from fpbench.auditing.halves import draw_halves
 from fpbench.base.arguments import show_value, to_python_number
 from fpbench.base.errors import InputError, PluginError
 from fpbench.claims.constraints import COUNT_CONSTRAINTS

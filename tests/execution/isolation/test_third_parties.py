@@ -71,23 +71,15 @@ def test_steps_with_code_of_third_parties_are_known():
     assert list_alone(**people, auditor=[{"use": "individual-fairness"}]) == lent
 
 
-@pytest.mark.parametrize(
-    ("engine", "ways"),
-    [
-        ("loky", {"numpy": None, "environment": None, "limits": None,
-                  "clock": "train spoiler: ZeroDivisionError: division by zero"}),
-        pytest.param("dask", {"numpy": None, "limits": None}, marks=pytest.mark.slow),
-    ],
-)  # fmt: skip
-def test_a_third_party_spoils_its_own_process_only(tmp_path, engine, ways):
+def test_a_third_party_spoils_its_own_process_only(tmp_path):
     """With one worker, whose other steps would all come after the spoiler's."""
-    if engine == "dask":
-        pytest.importorskip("distributed")
+    ways = {"numpy": None, "environment": None, "limits": None,
+            "clock": "train spoiler: ZeroDivisionError: division by zero"}  # fmt: skip
     learners = [{"use": "spoiler", "what": {"sweep": ["nothing", *ways]}}, {"use": "plain"}]
     ours = {**OURS, "learner": [{"use": "plain"}]}
     expected = fpbench.run({**ours, "seeds": 1}, out=tmp_path / "clean").rows()
     run = fpbench.run(
-        {**ours, "learner": learners, "seeds": 1}, out=tmp_path / "run", engine=engine, jobs=1
+        {**ours, "learner": learners, "seeds": 1}, out=tmp_path / "run", engine="loky", jobs=1
     )
     left = [row for row in run.rows() if row["learner"] == "plain"]
     timeless = [[{n: v for n, v in row.items() if n not in TIMES} for row in rows]
@@ -142,20 +134,15 @@ def fpbench_learners():
 """
 
 
-@pytest.mark.parametrize("engine", ["loky", pytest.param("dask", marks=pytest.mark.slow)])
-def test_objects_of_third_parties_are_opened_in_no_shared_process(
-    tmp_path, install, monkeypatch, engine
-):
+def test_objects_of_third_parties_are_opened_in_no_shared_process(tmp_path, install, monkeypatch):
     """A process that is used once opens a model once; our auditor needs the model, too."""
-    if engine == "dask":
-        pytest.importorskip("distributed")
     install("cuckoo", "cuckoo", CUCKOO)
     monkeypatch.setenv("CUCKOO_NEST", str(tmp_path / "nest"))
     matrix = {
         "seeds": 3, "dataset": [{"use": "birds", "rows": 300}], "learner": [{"use": "cuckoo"}],
         "auditor": [{"use": "individual-fairness"}],
     }  # fmt: skip
-    run = fpbench.run(matrix, out=tmp_path / "run", engine=engine, jobs=1)
+    run = fpbench.run(matrix, out=tmp_path / "run", engine="loky", jobs=1)
     assert {row["reason"] for row in run.rows()} == {None}
     opened = Counter((tmp_path / "nest").read_text().split())
     assert len(opened) == 1 + 6  # the data set; a prediction and an audit of each seed

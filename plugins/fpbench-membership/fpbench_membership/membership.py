@@ -8,18 +8,17 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fpbench import Auditor, InputError, Measure, MeasureFigure, MeasureValues, Subject
-from fpbench.auditing import (
-    MembershipReport,
+from fpbench.auditing import make_suffixes
+from fpbench_membership.attacks import (
     compute_confidence,
     compute_log_odds,
-    measure_membership,
     score_answers,
     score_fairness_discrepancy,
     score_lira,
     score_loss,
     score_rmia,
 )
-from fpbench.builtin.auditors._groups import make_suffixes
+from fpbench_membership.measure import MembershipReport, measure_membership
 
 Attack = Literal["lira", "rmia", "loss", "fd-mia"]
 _MEASURES = ("auc", "tpr_at_1_percent", "tpr_at_0p1_percent", "advantage")
@@ -55,7 +54,7 @@ class Membership(Auditor):
     least value of the groups, and `membership_auc_gap_error` its standard error: equal groups have
     a gap of that size. A rate with too few others is undefined, not 0, and `membership_undefined`
     names it. Shadow models are steps that all auditors
-    with equal `shadows` share; `loss` trains none. Formulas and interpretation: docs/membership.md.
+    with equal `shadows` share; `loss` trains none. Formulas and interpretation: the README.
     """
 
     name = "membership"

@@ -9,11 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import show_value, to_array, to_floats
-from fpbench.base.errors import InputError
-
-Floats = NDArray[np.float64]
+from fpbench import InputError
+from fpbench_membership._checks import Floats, check_number, to_array, to_floats
 
 FEW_SHADOWS = 64
 """Below this number of shadow models one variance for everybody is better than one for each."""
@@ -24,7 +21,6 @@ _LEAST_SPREAD = 0.1
 _TINY = 1e-9
 
 
-@check_arguments
 def compute_confidence(scores: ArrayLike, labels: ArrayLike) -> Floats:
     """Probabilities (..., n) that a model gives people's own labels.
 
@@ -44,7 +40,6 @@ def compute_confidence(scores: ArrayLike, labels: ArrayLike) -> Floats:
     return np.where(own == 1, positive, 1.0 - positive)
 
 
-@check_arguments
 def compute_log_odds(confidence: ArrayLike) -> Floats:
     """Logit-scaled confidences, log(p / (1 - p)), of probabilities p; finite.
 
@@ -59,7 +54,6 @@ def compute_log_odds(confidence: ArrayLike) -> Floats:
     return np.asarray(np.log(kept) - np.log1p(-kept))
 
 
-@check_arguments
 def score_loss(target: ArrayLike) -> Floats:
     """Scores (n,) of the attack by loss: the confidence of the audited model, and nothing else.
 
@@ -76,7 +70,6 @@ def score_loss(target: ArrayLike) -> Floats:
     return to_floats("target", target).copy()
 
 
-@check_arguments
 def score_lira(
     target: ArrayLike,
     shadows: ArrayLike,
@@ -135,7 +128,6 @@ def score_lira(
     return (outside_z**2 - inside_z**2) / 2 + np.log(outside_spread) - np.log(spread)
 
 
-@check_arguments
 def score_rmia(
     target: ArrayLike,
     shadows: ArrayLike,
@@ -186,17 +178,17 @@ def score_rmia(
     equations (2), (3) and (10), Algorithm 1.
     """
     own, others, inside = _check(target, shadows, members)
-    if not gamma >= 1:
-        raise InputError(f"gamma: must be at least 1, not {show_value(gamma)}")
-    if not 0 <= offline_factor <= 1:
-        raise InputError(f"offline_factor: must be in [0, 1], not {show_value(offline_factor)}")
+    check_number("gamma", gamma, 1)
+    check_number("offline_factor", offline_factor, 0, 1)
     outside = _average(others, ~inside)
     if online:
         reference = (outside + _average(others, inside)) / 2
     else:
         reference = ((1 + offline_factor) * outside + 1 - offline_factor) / 2
     ratio = (own + _TINY) / (reference + _TINY)  # 0 of 0 is 1: nothing is known
-    among = np.ones(len(ratio), bool) if population is None else np.asarray(population, bool)
+    among = np.ones(len(ratio), bool)
+    if population is not None:
+        among = to_array("population", population, "b")
     if among.shape != ratio.shape or not among.any():
         raise InputError(f"population: must be {ratio.shape} true or false, and somebody")
     ranked = np.sort(ratio[among])
@@ -204,7 +196,6 @@ def score_rmia(
     return np.searchsorted(ranked, ratio / gamma * (1 + 1e-12), side="right") / len(ranked)
 
 
-@check_arguments
 def score_fairness_discrepancy(
     target: ArrayLike,
     shadows: ArrayLike,
@@ -271,7 +262,6 @@ def score_fairness_discrepancy(
     return np.asarray(log_likelihoods[0] - log_likelihoods[1])
 
 
-@check_arguments
 def score_answers(
     target: ArrayLike, shadows: ArrayLike, members: ArrayLike, *, online: bool = True
 ) -> Floats:
@@ -315,14 +305,12 @@ def _check(
     target: ArrayLike, shadows: ArrayLike, members: ArrayLike
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     own, others = to_floats("target", target), to_floats("shadows", shadows)
-    inside = np.asarray(members)
+    inside = to_array("members", members, "b")
     if others.ndim != 2 or own.shape != others.shape[1:] or inside.shape != others.shape:
         raise InputError(
             f"shapes do not agree: target {own.shape}, shadows {others.shape}, members "
             f"{inside.shape}; want (n,), (S, n) and (S, n)"
         )
-    if inside.dtype.kind != "b":
-        raise InputError(f"members: must be true or false, not {inside.dtype}")
     for name, values in (("target", own), ("shadows", others)):
         if not np.isfinite(values).all():
             raise InputError(f"{name}: must be finite numbers")

@@ -8,16 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import check_same_rows, to_array, to_floats, to_generator
-from fpbench.base.errors import InputError
-from fpbench.base.text import escape_unprintable, show_lines
-from fpbench.data.groups import group_codes
+from fpbench import InputError
+from fpbench_membership._checks import Floats, check_rows, to_array, to_codes, to_floats
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-Floats = NDArray[np.float64]
 
 RATES = {"tpr_at_0p1_percent": 0.001, "tpr_at_1_percent": 0.01}
 """Columns of true-positive rates, and the false-positive rate of each."""
@@ -40,23 +35,28 @@ class MembershipReport:
     table: DataFrame
 
     def __str__(self) -> str:
-        text = self.table.replace({"group": {"": "everybody"}}).to_string(index=False)
-        return show_lines(text.split("\n"))
+        return self._show().to_string(index=False)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        html = self.table.replace({"group": {"": "everybody"}}).to_html(index=False)
-        return escape_unprintable(html, but="\n")
+        return self._show().to_html(index=False)
 
-    @check_arguments
+    def _show(self) -> DataFrame:
+        """The table with names of groups that can be printed."""
+        names = [
+            "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+            for name in self.table["group"].replace({"": "everybody"})
+        ]
+        return self.table.assign(group=names)
+
     def find_gap(self, measure: str) -> float:
         """Greatest minus least value of a measure over groups; NaN if fewer than two have it.
 
         InputError if there is no such measure.
         """
-        if measure not in self.table.columns[3:]:
+        if measure not in list(self.table.columns[3:]):
             names = ", ".join(map(str, self.table.columns[3:]))
             raise InputError(f"there is no measure {measure!r}; there are {names}")
         values = self.table[measure].to_numpy(np.float64)[1:]
@@ -76,7 +76,6 @@ class MembershipReport:
         return float(np.hypot(*(errors[end] for end in ends)))
 
 
-@check_arguments
 def measure_membership(
     scores: ArrayLike,
     members: ArrayLike,
@@ -120,10 +119,10 @@ def measure_membership(
     """
     import pandas as pd
 
-    check_same_rows(scores=scores, members=members, sensitive=sensitive)
-    generator = to_generator("rng", rng)
+    check_rows(scores=scores, members=members, sensitive=sensitive)
+    generator = np.random.default_rng(rng)
     values, inside = to_floats("scores", scores), to_array("members", members, "b")
-    codes, groups = group_codes(sensitive, groups)
+    codes, names = to_codes(sensitive, groups)
     if not values.shape == inside.shape == codes.shape or values.ndim != 1:
         raise InputError(
             f"shapes do not agree: scores {values.shape}, members {inside.shape}, sensitive "
@@ -136,7 +135,7 @@ def measure_membership(
     rows = [{"group": "", **_measure(values, inside, taken, everybody)}]
     rows += [
         {"group": name, **_measure(values, inside, taken, codes == code)}
-        for code, name in enumerate(groups)
+        for code, name in enumerate(names)
     ]
     return MembershipReport(pd.DataFrame(rows))
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import show_value
-from fpbench.base.errors import InputError
-from fpbench.components.guarantee import LEAST_EPSILON, check_epsilon
+from fpbench import LEAST_EPSILON, InputError, check_epsilon
+from fpbench_membership._checks import check_number
 
 _STEPS = 400
 """Epsilons that are tried before the first crossing is made exact."""
@@ -15,7 +13,6 @@ _GREATEST = 40.0
 _EXACT = 60
 
 
-@check_arguments
 def compute_one_run_p_value(
     canaries: int, guesses: int, right: int, *, epsilon: float, delta: float = 0.0
 ) -> float:
@@ -51,14 +48,15 @@ def compute_one_run_p_value(
     """
     from scipy.stats import binom
 
+    for name, count in (("canaries", canaries), ("guesses", guesses), ("right", right)):
+        check_number(name, count, 0, whole=True)
     if not 0 <= right <= guesses <= canaries:
         raise InputError(
             f"right, guesses, canaries: want 0 <= right <= guesses <= canaries, not {right}, "
             f"{guesses}, {canaries}"
         )
     check_epsilon(epsilon)
-    if not 0 <= delta <= 1:
-        raise InputError(f"delta must be in [0, 1], not {show_value(delta)}")
+    check_number("delta", delta, 0, 1)
     chance = 1 / (1 + np.exp(-epsilon))
     tail = float(binom.sf(right - 1, guesses, chance))
     if delta == 0 or right == 0:
@@ -68,7 +66,6 @@ def compute_one_run_p_value(
     return min(tail + 2 * canaries * delta * worst, 1.0)
 
 
-@check_arguments
 def bound_epsilon_one_run(
     canaries: int,
     guesses: int,
@@ -103,8 +100,11 @@ def bound_epsilon_one_run(
     With delta, the p-value need not grow with epsilon, so that the first epsilon is sought that is
     not refuted; bisection alone could find a later one.
     """
+    check_number("confidence", confidence, 0, 1)
+    check_number("delta", delta, 0, 1)
+    check_number("steps", steps, 1, whole=True)
     if not 0 < confidence < 1:
-        raise InputError(f"confidence: must be in (0, 1), not {show_value(confidence)}")
+        raise InputError(f"confidence: must be in (0, 1), not {confidence}")
 
     def refuted(epsilon: float) -> bool:
         together = delta * float(np.exp(epsilon * np.arange(steps)).sum())

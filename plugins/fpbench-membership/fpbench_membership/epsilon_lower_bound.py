@@ -22,8 +22,8 @@ from fpbench import (
     Sample,
     Subject,
 )
-from fpbench.auditing import bound_epsilon, bound_epsilon_one_run, find_most_provable
-from fpbench.builtin.auditors._canaries import (
+from fpbench.auditing import bound_epsilon, find_most_provable
+from fpbench_membership._canaries import (
     CanaryPool,
     Place,
     Relation,
@@ -31,6 +31,7 @@ from fpbench.builtin.auditors._canaries import (
     keep_few,
     make_canaries,
 )
+from fpbench_membership.one_run import bound_epsilon_one_run
 
 _AT_ONCE = 250
 """Greatest number of models in memory at a time."""

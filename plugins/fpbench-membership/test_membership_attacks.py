@@ -1,25 +1,25 @@
-"""Attacks against brute force and against the exact likelihood ratio; halves of people."""
+"""Attacks against brute force and against the exact likelihood ratio."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.stats import multivariate_normal, norm
-from sklearn.metrics import roc_auc_score
-
-from fpbench import InputError
-from fpbench.auditing import (
+from fpbench_membership import (
     compute_confidence,
     compute_log_odds,
-    draw_halves,
     score_answers,
     score_fairness_discrepancy,
     score_lira,
     score_loss,
     score_rmia,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import multivariate_normal, norm
+from sklearn.metrics import roc_auc_score
 
-LAWS = settings(max_examples=25)
+from fpbench import InputError
+from fpbench.auditing import draw_halves
+
+LAWS = settings(max_examples=25, deadline=None)
 
 
 @st.composite
@@ -168,29 +168,6 @@ def test_the_twin_adds_what_neither_model_shows():
     assert both > 0.8
 
 
-@LAWS
-@given(
-    st.lists(st.integers(0, 3), min_size=1, max_size=40), st.integers(1, 5), st.integers(0, 2**32)
-)
-def test_everybody_is_in_exactly_half_of_the_halves(cells, pairs, seed):
-    members = draw_halves(cells, 2 * pairs, np.random.default_rng(seed))
-    assert (members.sum(axis=0) == pairs).all()
-    assert (members[::2] == ~members[1::2]).all()
-    sizes = members.sum(axis=1)
-    assert sizes.max() - sizes.min() <= 1
-    for cell in set(cells):
-        inside = members[:, np.array(cells) == cell]
-        shares = inside.sum(axis=1)
-        assert np.abs(2 * shares - inside.shape[1]).max() <= 1
-
-
-def test_halves_are_drawn_anew_in_each_pair():
-    members = draw_halves(np.zeros(40), 20, np.random.default_rng(0))
-    assert len(np.unique(members, axis=0)) == 20
-    with pytest.raises(InputError, match="even and at least 2, not 3"):
-        draw_halves([0, 1], 3, np.random.default_rng(0))
-
-
 def test_confidences_are_of_the_own_label():
     assert compute_confidence([0.2, 0.2], [0, 1]).tolist() == [0.8, 0.2]
     log_odds = compute_log_odds([0.0, 0.5, 1.0])
@@ -204,10 +181,10 @@ def test_confidences_are_of_the_own_label():
     [
         ({"target": np.zeros(3)}, r"shapes do not agree: target \(3,\)"),
         ({"shadows": np.zeros(2)}, "shapes do not agree"),
-        ({"members": np.ones((4, 2), int)}, "members: must be true or false, not int"),
+        ({"members": np.ones((4, 2), int)}, "members: must be an array of true or false, not"),
         ({"members": np.ones((4, 2), bool)}, "person 0 is in all of them"),
         ({"members": np.zeros((4, 2), bool)}, "person 0 is in no shadow model"),
-        ({"target": np.array([np.nan, 0])}, "target must be numbers"),
+        ({"target": np.array([np.nan, 0])}, "target: must be numbers"),
     ],
 )
 def test_bad_input_is_refused_by_every_attack(change, words):
@@ -224,7 +201,7 @@ def test_bad_input_is_refused_by_every_attack(change, words):
 def test_parameters_out_of_range_are_refused():
     world = np.zeros(2), np.zeros((2, 2)), np.array([[True] * 2, [False] * 2])
     for options, words in (
-        ({"gamma": 0.5}, "gamma: must be at least 1"),
+        ({"gamma": 0.5}, "gamma: must be a number at least 1"),
         ({"offline_factor": 2.0}, "offline_factor"),
         ({"population": [False, False]}, "population"),
     ):

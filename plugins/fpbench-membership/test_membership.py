@@ -3,20 +3,17 @@
 import numpy as np
 import pandas as pd
 import pytest
+from fpbench_membership.membership import Membership
 from pydantic import ValidationError
 
 import fpbench
-from fpbench import Learner, Sample, Shadows, Split, Subject
+from fpbench import Sample, Shadows, Split, Subject
 from fpbench.auditing import draw_halves
-from fpbench.builtin.auditors.membership import Membership
-from fpbench.builtin.learners.decision_tree import DecisionTree
-from fpbench.builtin.learners.distilled import Distilled
-from fpbench.builtin.learners.exponentiated_gradient import ExponentiatedGradient
-from fpbench.builtin.learners.pflr import Pflr
-from fpbench.builtin.learners.plain import Plain
-from fpbench.builtin.learners.private_fair_tree import PrivateFairTree
-from fpbench.execution.work.actions import ACTIONS
-from fpbench.matrix.step import Step
+
+DecisionTree, ExponentiatedGradient, Plain = (
+    fpbench.discover().component("learner", name)
+    for name in ("decision-tree", "exponentiated-gradient", "plain")
+)
 
 
 def noisy_people(n=600, seed=0):
@@ -46,20 +43,36 @@ def split_of(people):
     return Split(*(people.take(rows) for rows in parts))
 
 
-def step(action, *options):
-    return Step(action, action, action, None, (), options)
+def train_shadows(learner, split, number):
+    """Scores of shadow models, as the step of a matrix trains them, and the model."""
+    rng = np.random.default_rng(0)
+    everyone = fpbench.Sample(
+        split.train.groups,
+        features=pd.concat([split.train.features, split.test.features], ignore_index=True),
+        labels=np.concatenate([split.train.labels, split.test.labels]),
+        sensitive=np.concatenate([split.train.sensitive, split.test.sensitive]),
+    )
+    model = learner.fit(split.train.only(learner.needs), rng)
+    members, models = np.zeros((0, len(everyone)), bool), []
+    if number:
+        members = draw_halves(2 * everyone.labels + everyone.sensitive, number, rng)
+        models = learner.fit_many(everyone.only(learner.needs), members, rng.spawn(number))
+    columns = {"features", "sensitive"} if learner.predicts_with_sensitive else {"features"}
+    scores = learner.score_many([*models, model], everyone.only(frozenset(columns)), rng)
+    return Shadows(members, scores[:-1], scores[-1], learner.has_scores())
 
 
 def audit(learner, split, auditor=None, twin=None):
-    """The measures of an auditor, by the actions of a matrix."""
+    """The measures of an auditor, by shadow models of a learner and of its twin."""
     auditor = auditor or Membership(shadows=16)
-    inputs = []
-    for one in (learner, twin) if twin else (learner,):
-        trained = ACTIONS["train"](one, (split,), step("train"))
-        shadow = step("shadow", auditor.shadow_models, "5")
-        inputs.append(ACTIONS["shadow"](one, (trained, split), shadow))
-    parents = (split, ACTIONS["predict"](learner, (trained, split), step("predict")), *inputs)
-    return ACTIONS["audit"](auditor, parents, step("audit"))
+    sees = frozenset({"labels", "sensitive"})
+    number = auditor.shadow_models
+    subject = Subject(
+        split.train.only(sees), split.test.only(sees),
+        shadows=train_shadows(learner, split, number),
+        twin=train_shadows(twin, split, number) if twin else None,
+    )  # fmt: skip
+    return auditor.audit(subject, np.random.default_rng(0))
 
 
 OVERFIT = [
@@ -128,25 +141,6 @@ def test_the_twin_is_attacked_together_with_the_fair_model():
     assert both["membership_auc"] > alone["membership_auc"] - 0.05
     with pytest.raises(fpbench.InputError, match="needs scores of the unfair twin"):
         audit(twin, split, auditor)
-
-
-def test_twins_are_the_same_learner_without_fairness():
-    assert Plain().twin() is None
-    assert DecisionTree().twin() is None
-    tree = PrivateFairTree(epsilon=2.0, max_depth=3).twin()
-    assert (tree.name, tree.epsilon, tree.max_depth) == ("private-tree", 2.0, 3)
-    twin = Pflr(variant="pflr*", fairness=0.5, epsilon=2.0).twin()
-    assert (twin.fairness, twin.epsilon, twin.variant) == (0.0, 2.0, "pflr")
-    assert twin.twin() is None
-    teacher = ExponentiatedGradient()
-    assert Distilled(teacher=teacher).twin() == Distilled(teacher=teacher.twin())
-    assert Distilled(teacher=Plain()).twin() is None
-    for entry in fpbench.discover():
-        if entry.kind == "learner" and entry.source.distribution == "fpbench-toolkit":
-            cls = fpbench.discover().component("learner", entry.name)
-            if not any(field.is_required() for field in cls.model_fields.values()):
-                twin = cls().twin()
-                assert twin is None or (isinstance(twin, Learner) and twin.asked() is None)
 
 
 def test_one_group_that_is_memorised_has_the_gap():
@@ -244,17 +238,3 @@ def test_serial_and_parallel_runs_say_the_same(tmp_path):
     assert len(names) > 10
     for one, other in zip(serial, parallel, strict=True):
         assert {name: one.get(name) for name in names} == {name: other.get(name) for name in names}
-
-
-@pytest.mark.slow
-def test_halves_of_all_learners_are_the_same_and_each_half_trains_a_model():
-    split = split_of(noisy_people(200))
-    options = step("shadow", 4, "7")
-    results = []
-    for learner in (Plain(), ExponentiatedGradient(max_iter=3)):
-        trained = ACTIONS["train"](learner, (split,), step("train"))
-        results.append(ACTIONS["shadow"](learner, (trained, split), options))
-    assert (results[0].members == results[1].members).all()
-    assert (results[0].members.sum(axis=0) == 2).all()
-    assert results[0].scores.shape == (4, 200)
-    assert results[0].target.shape == (200,)

@@ -1,16 +1,17 @@
 """Measures of attacks against scikit-learn, and what small groups and ties do."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from fpbench_membership import measure_membership
+from fpbench_membership.measure import find_tpr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from fpbench import InputError
-from fpbench.auditing import measure_membership
-from fpbench.auditing.membership.measure import find_tpr
 
-LAWS = settings(max_examples=30)
+LAWS = settings(max_examples=30, deadline=None)
 
 
 def measure(scores, members, sensitive=None, groups=("a", "b"), seed=0):
@@ -102,10 +103,36 @@ def test_the_standard_error_of_the_area_is_that_of_repeated_draws():
     ("scores", "members", "words"),
     [
         (np.zeros(3), np.zeros(4, bool), "shapes do not agree"),
-        (np.array([np.nan, 1.0]), np.array([True, False]), "scores must be numbers"),
+        (np.array([np.nan, 1.0]), np.array([True, False]), "scores: must be numbers"),
         (np.zeros(2), np.array([True, True]), "some people must be members, and some not"),
     ],
 )
 def test_bad_input_is_refused(scores, members, words):
     with pytest.raises(InputError, match=words):
         measure(scores, members)
+
+
+def test_a_report_shows_itself_and_no_name_forges_a_line():
+    members = np.arange(40) < 20
+    report = measure(np.arange(40.0), members, groups=("a\n| forged", "b\x1b[31m"))
+    assert str(report).splitlines()[1].split()[0] == "everybody"
+    assert repr(report) == str(report)
+    assert len(str(report).splitlines()) == 4
+    assert "\x1b" not in str(report) + report._repr_html_()
+    assert "<table" in report._repr_html_()
+
+
+def test_names_and_codes_of_groups_are_the_same_and_rows_must_be_in_order():
+    rng = np.random.default_rng(0)
+    scores, members, codes = rng.normal(size=80), rng.random(80) < 0.5, rng.integers(0, 2, 80)
+    names = np.where(codes == 1, "b", "a")
+    tables = [measure(scores, members, who).table for who in (codes, names)]
+    pd.testing.assert_frame_equal(*tables)
+    pd.testing.assert_frame_equal(measure(scores, members, names, None).table, tables[0])
+    with pytest.raises(InputError, match="there is no group 'b'"):
+        measure(scores, members, names, ("a", "bee"))
+    with pytest.raises(InputError, match="codes must be below 1"):
+        measure(scores, members, codes, ("a",))
+    people = pd.DataFrame({"score": scores, "in": members})
+    with pytest.raises(InputError, match="named differently from those of scores"):
+        measure(people["score"], people["in"].sample(frac=1, random_state=0), codes)

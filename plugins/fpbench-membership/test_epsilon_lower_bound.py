@@ -5,20 +5,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from fpbench_membership import bound_epsilon_one_run
+from fpbench_membership._canaries import find_public, keep_few, make_canaries
+from fpbench_membership.epsilon_lower_bound import EpsilonLowerBound
 from pydantic import ValidationError
 from scipy.stats import binom
 
 import fpbench
 from fpbench import Guarantee, InputError, Learner, Subject
-from fpbench.auditing import bound_epsilon_one_run
-from fpbench.builtin.auditors._canaries import find_public, keep_few, make_canaries
-from fpbench.builtin.auditors.epsilon_lower_bound import EpsilonLowerBound
-from fpbench.builtin.learners.pate import Pate
-from fpbench.builtin.learners.pflr import Pflr
-from fpbench.builtin.learners.plain import Plain
-from fpbench.builtin.learners.private_fair_tree import PrivateFairTree
-from fpbench.builtin.learners.private_tree import PrivateTree
 from fpbench.models import TreeRecipe
+
+Pate, Pflr, Plain, PrivateFairTree, PrivateTree = (
+    fpbench.discover().component("learner", name)
+    for name in ("pate", "pflr", "plain", "private-fair-tree", "private-tree")
+)
 
 
 @pytest.fixture(scope="module")

@@ -1,1 +1,0 @@
-"""Lower bounds on the epsilon of a learner, from models trained with and without canaries."""

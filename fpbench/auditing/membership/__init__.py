@@ -1,1 +1,0 @@
-"""Membership inference: attacks on arrays of scores, and measures of their success."""

@@ -1,0 +1,9 @@
+"""The workers of a dask cluster as an engine of fpbench."""
+
+from fpbench import Lazy, hookimpl
+
+
+@hookimpl
+def fpbench_engines() -> list[Lazy]:
+    """One engine."""
+    return [Lazy("dask", "fpbench_dask.engine:DaskEngine")]
