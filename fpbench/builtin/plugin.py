@@ -34,17 +34,12 @@ def fpbench_datasets() -> list[Lazy]:
 def fpbench_learners() -> list[Lazy]:
     return _list_components(
         "learners",
-        adversarial="Adversarial",
         decision_tree="DecisionTree",
-        distilled="Distilled",
-        fare="Fare",
         pate="Pate",
-        pflr="Pflr",
         group_aware="GroupAware",
         plain="Plain",
         private_fair_tree="PrivateFairTree",
         private_tree="PrivateTree",
-        synthetic="Synthetic",
         exponentiated_gradient="ExponentiatedGradient",
         threshold_optimizer="ThresholdOptimizer",
         correlation_remover="CorrelationRemover",
@@ -68,7 +63,6 @@ def fpbench_disclosures() -> list[Lazy]:
         hidden="Hidden",
         estimated="Estimated",
         noisy="Noisy",
-        dp_release="DPRelease",
         report="Report",
         structure="Structure",
     )

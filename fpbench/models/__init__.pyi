@@ -14,6 +14,7 @@ from .classifiers import Recipe as Recipe
 from .classifiers import random_state as random_state
 from .encoding import Encoding as Encoding
 from .encoding import encode as encode
+from .learner_over_base import LearnerOverBase as LearnerOverBase
 from .private_tree.estimator import PrivateTreeClassifier as PrivateTreeClassifier
 from .private_tree.estimator import rules_within as rules_within
 from .private_tree.fitted import PrivateTree as PrivateTree

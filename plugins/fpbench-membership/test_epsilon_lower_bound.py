@@ -15,9 +15,9 @@ import fpbench
 from fpbench import Guarantee, InputError, Learner, Subject
 from fpbench.models import TreeRecipe
 
-Pate, Pflr, Plain, PrivateFairTree, PrivateTree = (
+Pate, Plain, PrivateFairTree, PrivateTree = (
     fpbench.discover().component("learner", name)
-    for name in ("pate", "pflr", "plain", "private-fair-tree", "private-tree")
+    for name in ("pate", "plain", "private-fair-tree", "private-tree")
 )
 
 
@@ -100,12 +100,11 @@ def test_honest_trees_are_not_accused(learner, options, people):
 @pytest.mark.parametrize(
     ("learner", "options"),
     [
-        (Pflr(epsilon=1.0), {"runs": 40}),
         (Pate(epsilon=1.0, teachers=4, public=20), {"runs": 160, "people": 40}),
         (Pate(epsilon=1.0, teachers=4, public=20, partition="equal"), {"runs": 160, "people": 40}),
         (Pate(epsilon=1.0, teachers=4, public=60), {"mode": "one-run", "canaries": 60}),
     ],
-    ids=["pflr", "pate by hash", "pate in equal parts", "pate in one run"],
+    ids=["pate by hash", "pate in equal parts", "pate in one run"],
 )
 def test_other_private_learners_are_audited_by_their_own_relation(learner, options, people):
     measures = audit(learner, people, **options)
@@ -118,17 +117,6 @@ def test_other_private_learners_are_audited_by_their_own_relation(learner, optio
         guesses = measures["epsilon_guesses"]
         most = bound_epsilon_one_run(options["canaries"], guesses, guesses, delta=delta, steps=2)
         assert measures["epsilon_most_provable"] == most
-
-
-@pytest.mark.slow
-def test_with_one_feature_a_canary_shows_behind_the_noise_of_a_regression(people):
-    """Of all features the same audits prove next to nothing at epsilon 8."""
-    learner = Pflr(epsilon=8.0)
-    few = [audit(learner, people, s, runs=200, features=1)["epsilon_bound"] for s in range(3)]
-    assert 0.4 < np.median(few) < 8
-    honest = [audit(Pflr(epsilon=1.0), people, s, runs=100, features=1) for s in range(10)]
-    above = sum(measures["epsilon_claim_holds"] == 0 for measures in honest)
-    assert above <= binom.ppf(0.999, len(honest), 0.05)
 
 
 def test_few_features_are_numbers_first(people):

@@ -48,7 +48,7 @@ def arguments(tmp_path_factory):
         matrix = {**MATRIX, "dataset": [{"use": "census-synthetic", "rows": 300}]}
         runs.append(fpbench.run(matrix, out=place / str(number), seeds=1 + number).path)
     sample = fpbench.dataset("census-synthetic", rows=100).sample()
-    private = fpbench.component("learner", "pflr").fit(sample, np.random.default_rng(0))
+    private = fpbench.component("learner", "private-tree").fit(sample, np.random.default_rng(0))
     report = fpbench.FairnessReport.from_predictions(X, PREDICTIONS, GROUPS, by=["job"])
     return {
         "assess": {"report": report, "X": X, "predictions": PREDICTIONS, "seconds": 1.0},

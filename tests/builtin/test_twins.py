@@ -3,9 +3,7 @@
 import fpbench
 from fpbench import Learner
 from fpbench.builtin.learners.decision_tree import DecisionTree
-from fpbench.builtin.learners.distilled import Distilled
 from fpbench.builtin.learners.exponentiated_gradient import ExponentiatedGradient
-from fpbench.builtin.learners.pflr import Pflr
 from fpbench.builtin.learners.plain import Plain
 from fpbench.builtin.learners.private_fair_tree import PrivateFairTree
 
@@ -15,12 +13,6 @@ def test_twins_are_the_same_learner_without_fairness():
     assert DecisionTree().twin() is None
     tree = PrivateFairTree(epsilon=2.0, max_depth=3).twin()
     assert (tree.name, tree.epsilon, tree.max_depth) == ("private-tree", 2.0, 3)
-    twin = Pflr(variant="pflr*", fairness=0.5, epsilon=2.0).twin()
-    assert (twin.fairness, twin.epsilon, twin.variant) == (0.0, 2.0, "pflr")
-    assert twin.twin() is None
-    teacher = ExponentiatedGradient()
-    assert Distilled(teacher=teacher).twin() == Distilled(teacher=teacher.twin())
-    assert Distilled(teacher=Plain()).twin() is None
     for entry in fpbench.discover():
         if entry.kind == "learner" and entry.source.distribution == "fpbench-toolkit":
             cls = fpbench.discover().component("learner", entry.name)

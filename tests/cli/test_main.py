@@ -301,7 +301,9 @@ def test_a_component_of_every_kind_can_be_described(command):
     assert alone == shown
     bad(command("describe", "exponentiated-gradients"), "did you mean 'exponentiated-gradient'?")
     listed = fine(command("describe", "learner")).stdout
-    assert listed.startswith("learner  (trains the model under attack or audit)\n  adversarial  ")
+    assert listed.startswith(
+        "learner  (trains the model under attack or audit)\n  correlation-remover  "
+    )
     assert "\n  plain  " in listed
     bad(command("describe", "learners"), "did you mean 'learner'?")
     census = fine(command("describe", "census-synthetic")).stdout

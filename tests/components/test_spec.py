@@ -13,11 +13,7 @@ from fpbench.components.spec import build_component, hash_code, specify
 NEEDED = {
     "counter": {"mechanism": {"use": "hiss"}},
     "noisy": {"mechanism": {"use": "laplace"}, "epsilon": 1.0},
-    "dp-release": {"auditor": {"use": "pafer", "epsilon": 0.1, "mechanism": {"use": "laplace"}}},
-    "fare": {"base": {"use": "plain"}},
     "group-aware": {"base": {"use": "plain"}},
-    "synthetic": {"base": {"use": "plain"}},
-    "distilled": {"teacher": {"use": "pate"}},
     "pafer": {"mechanism": {"use": "laplace"}, "epsilon": 1.0},
     "csv": {"path": "people.csv", "label_column": "y", "sensitive": "s"},
     "parquet": {"path": "people.parquet", "label_column": "y", "sensitive": "s"},

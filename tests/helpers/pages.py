@@ -6,6 +6,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from fpbench.components.own_plugins import OWN_PLUGINS
+
 ROOT = Path(__file__).parents[2]
 PAGES = {
     str(path.relative_to(ROOT)): path
@@ -63,6 +65,15 @@ def links(path):
     """Where a page's links lead, without those to the web."""
     found = re.findall(r"\]\(\s*([^)\s]+)\s*\)", prose(path))
     return [link for link in found if not re.match(r"[a-z]+:", link)]
+
+
+def names_package(matrix):
+    """Whether the text of a matrix names a component of a package under plugins/.
+
+    The package need not be installed; its own tests plan the matrix.
+    """
+    names = {name for _, name in OWN_PLUGINS}
+    return not names.isdisjoint(re.findall(r'\buse = "([^"]*)"', matrix))
 
 
 # What the code of some pages takes for granted.

@@ -13,7 +13,7 @@ from fpbench.testing.fixtures import make_step
 QUANTILE = {"column": "age", "quantile": 0.25}
 LAPLACE = {"use": "laplace"}
 PAFER = {"use": "pafer", "epsilon": 1.0, "resamples": 40, "mechanism": LAPLACE}
-OF_LABELS = ["private-tree", "private-fair-tree", "pflr", "pate"]
+OF_LABELS = ["private-tree", "private-fair-tree", "pate"]
 
 
 def make(kind, use, **parameters):
@@ -47,15 +47,11 @@ def learner(use, **more):
 
 
 REFUSED = {
-    "pflr": lambda: learner("pflr"),
-    "distilled": lambda: make("learner", "distilled", teacher={"use": "pflr"}),
     "pafer": lambda: make("auditor", **PAFER),
-    "dp-release": lambda: make("disclosure", "dp-release", auditor=PAFER),
     "noisy": lambda: make("disclosure", "noisy", mechanism=LAPLACE, epsilon=1.0),
 }
 ALLOWED = {
     "plain": lambda: learner("plain"),
-    "pflr without noise": lambda: learner("pflr", epsilon=float("inf")),
     "pate, which is not shown groups": lambda: learner("pate"),
     "published": lambda: make("disclosure", "published"),
     "group-fairness": lambda: make("auditor", "group-fairness"),
@@ -84,10 +80,9 @@ def test_steps_refuse_a_table_that_only_its_loading_shows(tmp_path):
     matrix = {
         "seeds": 1,
         "dataset": [{"use": "table", "table": "people"}],
-        "learner": [{"use": "pflr"}, {"use": "plain"}],
+        "learner": [{"use": "plain"}],
         "disclosure": [{"use": "noisy", "mechanism": LAPLACE, "epsilon": 1.0,
                         "metric": "statistical-parity"},
-                       {"use": "dp-release", "auditor": PAFER},
                        {"use": "hidden"}],
         "adversary": [{"use": "majority"}],
         "corrector": [{"use": "none"}],
@@ -98,7 +93,7 @@ def test_steps_refuse_a_table_that_only_its_loading_shows(tmp_path):
         rows = fpbench.run(matrix, tables={"people": table}, out=tmp_path / name).rows()
         for row in rows:
             parts = {row["learner"], row.get("disclosure"), row.get("auditor")}
-            private = bool({"pflr", "noisy", "dp-release", "pafer"} & parts)
+            private = bool({"noisy", "pafer"} & parts)
             refused = name == "m" and private
             assert row["status"] == ("failed" if refused else "done"), row
             if refused:
@@ -117,7 +112,7 @@ def test_private_learners_refuse_labels_cut_at_a_median(use):
     chosen.fit(by_label({}).sample().only(chosen.needs), rng)
 
 
-@pytest.mark.parametrize("use", ["pflr", "private-tree", "pate"])
+@pytest.mark.parametrize("use", ["private-tree", "pate"])
 def test_without_noise_nothing_is_guaranteed_and_nothing_refused(use):
     more = {"sigma": 0.0} if use == "pate" else {"epsilon": float("inf")}
     chosen = learner(use, **more)

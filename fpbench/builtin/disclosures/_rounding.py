@@ -15,8 +15,3 @@ def limit_step_nats(least: Fraction = Fraction(0)) -> float:
 def round_up(least: Fraction) -> float:
     """The least multiple of 0.001 not below `least`, up to 1, as the float with its digits."""
     return min(math.ceil(least * _STEPS), _STEPS) / _STEPS
-
-
-def round_down(greatest: Fraction) -> float:
-    """The greatest multiple of 0.001 not above `greatest`, from 0, as such a float."""
-    return max(math.floor(greatest * _STEPS), 0) / _STEPS

@@ -96,19 +96,6 @@ def require_groups(sensitive: Codes | None, learner: str) -> Codes:
     return sensitive
 
 
-_PRIVACY_WORDS = {"epsilon", "delta", "rho", "neighbours"}
-"""Words in names of notes about a guarantee."""
-
-
-def take_notes(model: Any, *, keep_privacy: bool) -> MeasureValues:
-    """The notes of an inner model; those about privacy only with `keep_privacy`."""
-    return {
-        name: value
-        for name, value in getattr(model, "notes", {}).items()
-        if keep_privacy or not _PRIVACY_WORDS & set(name.split("_"))
-    }
-
-
 def split_pipeline(estimator: Any) -> tuple[Any | None, Any]:
     """The steps before the classifier, or None, and the classifier.
 

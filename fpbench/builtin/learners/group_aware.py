@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from fpbench import Classifier, Codes, Guarantee, MeasureValues, Sample
 from fpbench.builtin.learners._fitted import require_groups
-from fpbench.builtin.learners._over_base import LearnerOverBase
 from fpbench.data import Domain
-from fpbench.models import PublishedTree
+from fpbench.models import LearnerOverBase, PublishedTree
 
 if TYPE_CHECKING:
     from pandas import DataFrame

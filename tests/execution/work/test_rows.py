@@ -263,38 +263,3 @@ def test_what_a_model_guarantees_gets_into_the_row_from_its_guarantee(tmp_path, 
         else:
             names = ("model_epsilon", "model_delta", "model_neighbours", "model_rho")
             assert [row[name] for name in names] == [0.5, 1e-6, "replace-one", 0.1]
-
-
-@pytest.mark.slow
-def test_a_tree_that_saw_training_people_is_shown_without_its_teachers_guarantee(tmp_path):
-    people = {"teacher": {"use": "pate", "teachers": 10, "public": 60, "sigma": 20.0}}
-    found = fpbench.run(
-        {
-            "dataset": [{"use": "census-synthetic", "rows": 500}],
-            "learner": [
-                {
-                    "use": "distilled",
-                    "teacher": {"use": "private-tree", "max_depth": 2},
-                    "label": "t",
-                },
-                {"use": "distilled", **people, "people": "training", "label": "training"},
-                {"use": "distilled", **people, "label": "public"},
-            ],
-            "disclosure": [{"use": "hidden"}],
-            "adversary": [{"use": "majority"}],
-            "corrector": [{"use": "none"}],
-        },
-        out=tmp_path / "run",
-    )
-    rows = {row["learner"]: row for row in found.rows()}
-    assert [row["reason"] for row in rows.values()] == [None] * 3
-    for name in ("t", "training"):
-        said = [n for n in rows[name] if "epsilon" in n and rows[name][n] is not None]
-        assert said == [], name
-        assert rows[name]["distilled_on"] == "training"
-    assert rows["public"]["model_epsilon"] == rows["public"]["pate_epsilon"] > 0
-    (board,) = found.leaderboards(view="defences")
-    shown = {line.labels["learner"]: line for line in board.lines}
-    assert shown["t"].labels["guarantee"] == shown["training"].labels["guarantee"] == "none"
-    assert "epsilon" not in shown["t"].measures
-    assert shown["public"].labels["guarantee"].startswith("add-remove, delta ")

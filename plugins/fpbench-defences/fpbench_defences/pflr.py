@@ -21,8 +21,8 @@ from fpbench import (
     MeasureValues,
     Sample,
 )
-from fpbench.builtin.learners._fitted import as_labels, stack_labels
-from fpbench.builtin.learners._pflr_objective import (
+from fpbench.models import logistic_proba
+from fpbench_defences.pflr_objective import (
     BoundedFeatures,
     Floats,
     NoiseBudget,
@@ -34,7 +34,6 @@ from fpbench.builtin.learners._pflr_objective import (
     invert_repaired,
     release_sums,
 )
-from fpbench.models import logistic_proba
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -73,13 +72,14 @@ class LogisticModel:
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Codes:
         """Predict labels (n,) in {0, 1}; log-odds of 0 are label 0."""
-        return as_labels(self.design(features) @ self.weights > 0)
+        return (self.design(features) @ self.weights > 0).astype(np.int8)
 
     def predict_proba(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Floats:
         """Probabilities (n, 2) of label 0 and label 1."""
-        return stack_labels(RedrawnLogistic(self.design, self.weights[None]).proba(features)[0])
+        positive = RedrawnLogistic(self.design, self.weights[None]).proba(features)[0]
+        return np.column_stack([1.0 - positive, positive])
 
 
 @dataclass(frozen=True)

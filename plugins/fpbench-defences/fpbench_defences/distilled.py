@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -21,22 +22,63 @@ from fpbench import (
     MeasureValues,
     Sample,
 )
-from fpbench.builtin.learners._fitted import Fitted, take_notes
 from fpbench.claims import RateConstraint
-from fpbench.models import Encoding, encode, encoded_names, random_state, tree_rules
+from fpbench.models import (
+    EncodedColumn,
+    Encoding,
+    PublishedTree,
+    Rules,
+    encode,
+    encoded_names,
+    random_state,
+    read_trees,
+    tree_rules,
+)
+from fpbench_defences.inner_notes import take_notes
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
 @dataclass(frozen=True)
-class Imitation(Fitted):
+class Imitation:
     """A tree that was fitted to another model's predictions."""
 
+    tree: Any
+    """Of scikit-learn."""
+    encoding: Encoding
+    columns: tuple[EncodedColumn, ...]
+    """Features of the matrix's columns, for names in rules."""
+    notes: MeasureValues = field(default_factory=dict)
     guarantee: Guarantee | None = None
     """The teacher's guarantee if the tree saw public people only, else None."""
-    baseline: Fitted | None = None
+    baseline: Imitation | None = None
     """The tree that imitates the teacher's non-private counterpart, if there is one."""
+
+    @cached_property
+    def rules(self) -> Rules:
+        """The rules of the tree."""
+        return tree_rules(self.tree, self.columns, self.encoding)
+
+    @cached_property
+    def published_trees(self) -> tuple[PublishedTree, ...]:
+        """The tree with the numbers of people in its leaves."""
+        return read_trees(self.tree, self.encoding)
+
+    def predict(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> Codes:
+        """Predict labels (n,) in {0, 1}."""
+        return self.tree.predict(encode(features, self.encoding)).astype(np.int8)
+
+    def predict_proba(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> NDArray[np.float64]:
+        """Probabilities (n, 2) of label 0 and label 1, even if the teacher predicts one only."""
+        probabilities = np.zeros((len(features), 2))
+        given = self.tree.predict_proba(encode(features, self.encoding))
+        probabilities[:, self.tree.classes_.astype(np.intp)] = given
+        return probabilities
 
 
 class Distilled(Learner):
@@ -150,7 +192,7 @@ class Distilled(Learner):
         baseline = getattr(model, "baseline", None)
         if baseline is not None:
             clean = np.asarray(baseline.predict(features, rng, groups))
-            baseline = Fitted(self._fit_tree(matrix, clean, state), self.encoding, columns)
+            baseline = Imitation(self._fit_tree(matrix, clean, state), self.encoding, columns)
         tree = self._fit_tree(matrix, predictions, state)
         rules = tree_rules(tree, columns, self.encoding)
         guarantee = getattr(model, "guarantee", None) if public else None

@@ -7,11 +7,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from pydantic import ValidationError
-
-import fpbench
-from fpbench import DataError, InputError, Sample
-from fpbench.builtin.learners._tree_marginals import (
+from fpbench_defences.tree_marginals import (
     MarginalTree,
     NoisyTables,
     _choose_tree,
@@ -20,6 +16,10 @@ from fpbench.builtin.learners._tree_marginals import (
     fit_tree,
     measure_tables,
 )
+from pydantic import ValidationError
+
+import fpbench
+from fpbench import DataError, InputError, Sample
 from fpbench.data import Domain
 from fpbench.privacy import epsilon_to_rho
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +23,6 @@ from fpbench import (
     Release,
     Subject,
 )
-from fpbench.builtin.disclosures._rounding import limit_step_nats, round_down, round_up
 from fpbench.claims import (
     Facts,
     KnownUnfairness,
@@ -31,6 +31,9 @@ from fpbench.claims import (
     limit_fact_nats,
 )
 from fpbench.privacy import Curator, RecordingCurator, limit_private_nats
+
+_STEPS = 1000
+"""Disclosed tolerances are integer multiples of 1 / 1000."""
 
 
 class DPRelease(Disclosure):
@@ -171,8 +174,11 @@ class DPRelease(Disclosure):
             )
         estimate, low, high = (float(e[0]) for e in (release.values, release.low, release.high))
         least, most = self._read_interval(estimate, low, high)
-        constraint = RateConstraint(release.metric, round_up(1 - Fraction(least)), "ratio")
-        upper_end = KnownUnfairness(release.metric, round_down(1 - Fraction(most)), 1.0, "ratio")
+        # The digits of the nearest floats are those of the multiples.
+        tolerance = math.ceil((1 - Fraction(least)) * _STEPS) / _STEPS
+        constraint = RateConstraint(release.metric, tolerance, "ratio")
+        least_unfairness = math.floor((1 - Fraction(most)) * _STEPS) / _STEPS
+        upper_end = KnownUnfairness(release.metric, least_unfairness, 1.0, "ratio")
         truth = 1 - constraint.unfairness(
             people.sensitive, people.predictions, people.labels, len(people.groups)
         )
@@ -185,7 +191,7 @@ class DPRelease(Disclosure):
         }
         also = (upper_end,) if most < 1 else ()
         nats = min(
-            limit_step_nats() * (2 if self.says == "interval" else 1),
+            math.log(_STEPS + 1) * (2 if self.says == "interval" else 1),
             limit_claim_nats(release.metric, people),
             limit_private_nats(release.guarantee, len(people)),
         )  # fmt: skip

@@ -5,13 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from fpbench_defences.distilled import Distilled
 
 import fpbench
-from fpbench import Guarantee, InputError, Learner
-from fpbench.builtin.learners.distilled import Distilled
-from fpbench.builtin.learners.exponentiated_gradient import ExponentiatedGradient
-from fpbench.builtin.learners.plain import Plain
-from fpbench.builtin.learners.threshold_optimizer import ThresholdOptimizer
+from fpbench import Guarantee, InputError, Learner, component
 
 
 @dataclass
@@ -48,8 +45,12 @@ class Private(Learner):
 @pytest.mark.slow
 def test_a_deep_tree_says_what_its_teacher_says(make_people, rng):
     sample = make_people(300)
-    model = Distilled(teacher=Plain(base="random-forest"), depth=64).fit(sample, rng)
-    forest = Plain(base="random-forest").fit(sample, np.random.default_rng(7))
+    model = Distilled(teacher=component("learner", "plain", base="random-forest"), depth=64).fit(
+        sample, rng
+    )
+    forest = component("learner", "plain", base="random-forest").fit(
+        sample, np.random.default_rng(7)
+    )
     assert model.notes["fidelity"] == 1.0
     assert model.notes["distilled_on"] == "training"
     assert model.guarantee is None
@@ -133,29 +134,34 @@ def test_the_baseline_imitates_the_teachers(make_people):
     income = sample.features["income"].to_numpy()
     assert np.mean(model.predict(sample.features, rng) == (income > 700)) > 0.97
     assert np.mean(model.baseline.predict(sample.features, rng) == (income > 0)) > 0.97
-    assert Distilled(teacher=Plain()).fit(sample, rng).baseline is None
-    assert not Distilled(teacher=Plain()).gives_baseline
+    assert Distilled(teacher=component("learner", "plain")).fit(sample, rng).baseline is None
+    assert not Distilled(teacher=component("learner", "plain")).gives_baseline
 
 
 def test_a_teacher_that_knows_no_public_people_is_refused(make_people, rng):
     with pytest.raises(InputError, match=r"people: is 'public', but the model of 'plain' does not"):
-        Distilled(teacher=Plain(), people="public").fit(make_people(), rng)
+        Distilled(teacher=component("learner", "plain"), people="public").fit(make_people(), rng)
 
 
 def test_a_teacher_that_needs_groups_gets_them_and_the_tree_does_not(make_people, rng):
     sample = make_people(300)
-    learner = Distilled(teacher=ThresholdOptimizer(metric="statistical-parity"), artificial=50)
+    learner = Distilled(
+        teacher=component("learner", "threshold-optimizer", metric="statistical-parity"),
+        artificial=50,
+    )
     assert learner.asked().metric == "statistical-parity"
     assert not learner.predicts_with_sensitive
     assert learner.fit(sample, rng).predict(sample.features, rng).shape == (300,)
-    fair = Distilled(teacher=ExponentiatedGradient(metric="equal-opportunity"))
+    fair = Distilled(
+        teacher=component("learner", "exponentiated-gradient", metric="equal-opportunity")
+    )
     assert fair.asked().metric == "equal-opportunity"
 
 
 def test_one_label_gives_one_rule(make_people, rng):
     sample = make_people(100)
     alike = sample.having(labels=np.ones(100, np.int8))
-    model = Distilled(teacher=Plain()).fit(alike, rng)
+    model = Distilled(teacher=component("learner", "plain")).fit(alike, rng)
     assert (len(model.rules), model.notes["distilled_rules"], model.notes["distilled_leaves"]) == (
         1,
         1,
@@ -182,3 +188,38 @@ def test_a_matrix_gives_the_teacher_inline(tmp_path, make_people):
     del matrix["learner"][0]["teacher"]
     with pytest.raises(fpbench.MatrixError, match=r"takes a learner: name it with teacher = "):
         fpbench.run(matrix, tables={"people": table}, out=tmp_path / "two")
+
+
+@pytest.mark.slow
+def test_a_tree_that_saw_training_people_is_shown_without_its_teachers_guarantee(tmp_path):
+    people = {"teacher": {"use": "pate", "teachers": 10, "public": 60, "sigma": 20.0}}
+    found = fpbench.run(
+        {
+            "dataset": [{"use": "census-synthetic", "rows": 500}],
+            "learner": [
+                {
+                    "use": "distilled",
+                    "teacher": {"use": "private-tree", "max_depth": 2},
+                    "label": "t",
+                },
+                {"use": "distilled", **people, "people": "training", "label": "training"},
+                {"use": "distilled", **people, "label": "public"},
+            ],
+            "disclosure": [{"use": "hidden"}],
+            "adversary": [{"use": "majority"}],
+            "corrector": [{"use": "none"}],
+        },
+        out=tmp_path / "run",
+    )
+    rows = {row["learner"]: row for row in found.rows()}
+    assert [row["reason"] for row in rows.values()] == [None] * 3
+    for name in ("t", "training"):
+        said = [n for n in rows[name] if "epsilon" in n and rows[name][n] is not None]
+        assert said == [], name
+        assert rows[name]["distilled_on"] == "training"
+    assert rows["public"]["model_epsilon"] == rows["public"]["pate_epsilon"] > 0
+    (board,) = found.leaderboards(view="defences")
+    shown = {line.labels["learner"]: line for line in board.lines}
+    assert shown["t"].labels["guarantee"] == shown["training"].labels["guarantee"] == "none"
+    assert "epsilon" not in shown["t"].measures
+    assert shown["public"].labels["guarantee"].startswith("add-remove, delta ")

@@ -18,11 +18,11 @@ from fpbench import (
     MeasureValues,
     Sample,
 )
-from fpbench.builtin.learners._fitted import take_notes
-from fpbench.builtin.learners._over_base import LearnerOverBase
-from fpbench.builtin.learners._tree_marginals import Places, fit_tree, measure_tables
 from fpbench.data import Domain
+from fpbench.models import LearnerOverBase
 from fpbench.privacy import epsilon_to_rho
+from fpbench_defences.inner_notes import take_notes
+from fpbench_defences.tree_marginals import Places, fit_tree, measure_tables
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fpbench import Classifier, Codes, FpbenchError, Learner, Sample
-from fpbench.base import tell_extra
-from fpbench.builtin.learners._fitted import as_labels, stack_labels
 from fpbench.claims import Metric
 from fpbench.models import Encoding, encode, random_state
 
@@ -80,7 +78,7 @@ class Adversarial(Learner):
     @classmethod
     def unavailable(cls) -> str | None:
         """Why it cannot run here: without PyTorch."""
-        return None if find_spec("torch") else f"needs PyTorch: {tell_extra('adversarial')}"
+        return None if find_spec("torch") else "needs PyTorch: pip install torch"
 
     @property
     def portable(self) -> bool:
@@ -151,7 +149,7 @@ class Network:
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Codes:
         """Predict labels (n,) in {0, 1}; log-odds of 0 are label 0."""
-        return as_labels(self._find_log_odds(features) > 0)
+        return (self._find_log_odds(features) > 0).astype(np.int8)
 
     def predict_proba(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
@@ -159,7 +157,8 @@ class Network:
         """Probabilities (n, 2) of label 0 and label 1."""
         from scipy.special import expit
 
-        return stack_labels(expit(self._find_log_odds(features)))
+        positive = expit(self._find_log_odds(features))
+        return np.column_stack([1.0 - positive, positive])
 
     def _find_log_odds(self, features: DataFrame) -> _Floats:
         values = (encode(features, self.encoding).astype(np.float64) - self.middle) / self.spread

@@ -18,10 +18,10 @@ from fpbench import (
     MeasureValues,
     Sample,
 )
-from fpbench.builtin.learners._fair_leaves.fair_tree import FairTree, grow_fair_tree
-from fpbench.builtin.learners._fair_leaves.leaf_certificate import Bound, LeafPeople, certify_leaves
-from fpbench.builtin.learners._fitted import take_notes
-from fpbench.builtin.learners._over_base import LearnerOverBase
+from fpbench.models import LearnerOverBase
+from fpbench_defences.fair_tree import FairTree, grow_fair_tree
+from fpbench_defences.inner_notes import take_notes
+from fpbench_defences.leaf_certificate import Bound, LeafPeople, certify_leaves
 
 if TYPE_CHECKING:
     from pandas import DataFrame

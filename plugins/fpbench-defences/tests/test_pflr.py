@@ -12,13 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from pydantic import ValidationError
-
-import fpbench
-from fpbench import DataError, Guarantee, InputError, Sample
-from fpbench.builtin.learners._pflr_objective import (
+from fpbench_defences.pflr import Pflr
+from fpbench_defences.pflr_objective import (
     BoundedFeatures,
     NoiseBudget,
     PeopleSums,
@@ -28,7 +23,12 @@ from fpbench.builtin.learners._pflr_objective import (
     release_sums,
     shift_direction,
 )
-from fpbench.builtin.learners.pflr import Pflr
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+import fpbench
+from fpbench import DataError, Guarantee, InputError, Sample
 from fpbench.data import Domain
 from fpbench.testing import epsilon_lower_bound
 
@@ -481,7 +481,7 @@ def test_a_model_is_one_of_those_that_are_drawn_again(chosen, declared, rng):
 
 
 def test_models_are_drawn_in_batches(declared, monkeypatch, rng):
-    monkeypatch.setattr("fpbench.builtin.learners.pflr._AT_ONCE", 3 * 7**2)
+    monkeypatch.setattr("fpbench_defences.pflr._AT_ONCE", 3 * 7**2)
     model = fit(declared(100))
     assert model.redraw(8, rng).weights.shape == (8, 7)
 
@@ -546,7 +546,7 @@ repetitions = 10
 
 
 def test_the_code_of_the_docs_runs():
-    page = (Path(__file__).parents[2] / "docs" / "pflr.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "pflr.md").read_text()
     (code,) = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
     found, said = {}, io.StringIO()
     with redirect_stdout(said):
@@ -576,6 +576,12 @@ def test_the_code_of_the_docs_runs():
 def test_what_it_refuses(wrong, message):
     with pytest.raises(ValidationError, match=message):
         Pflr(**wrong)
+
+
+def test_a_share_of_epsilon_that_is_too_little_is_named():
+    budget = NoiseBudget("pflr", 2e-9, 0.3, 0.25, 3, 3, 2)
+    with pytest.raises(InputError, match=r"epsilon \* fairness_share must be .*, not 5e-10"):
+        budget.guarantee()
 
 
 def test_features_must_be_declared(make_people):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from fpbench import Component, Learner
-from fpbench.claims import RateConstraint
+from fpbench.claims.rates import RateConstraint
+from fpbench.components.attack_kinds import Component, Learner
 
 
 class LearnerOverBase(Learner):

@@ -5,19 +5,18 @@ from itertools import chain, combinations
 import numpy as np
 import pandas as pd
 import pytest
-from pydantic import ValidationError
-from scipy.stats import beta, binom
-
-import fpbench
-from fpbench import DataError, Sample
-from fpbench.builtin.learners._fair_leaves.fair_tree import grow_fair_tree
-from fpbench.builtin.learners._fair_leaves.leaf_certificate import (
+from fpbench_defences.fair_tree import grow_fair_tree
+from fpbench_defences.leaf_certificate import (
     LeafPeople,
     bound_by_leaves,
     bound_by_sets,
     certify_leaves,
 )
-from fpbench.results.leaderboard import list_columns
+from pydantic import ValidationError
+from scipy.stats import beta, binom
+
+import fpbench
+from fpbench import DataError, Sample
 
 pytestmark = pytest.mark.numeric
 
@@ -206,5 +205,5 @@ def test_the_certificate_stands_in_rows_and_on_leaderboards(tmp_path):
     assert row["status"] == "done"
     assert row["independence_gap"] <= row["fare_parity_bound"] < 1
     assert 0.5 < row["fare_accuracy_bound"] < 1
-
-    assert {"fare_parity_bound", "fare_accuracy_bound"} <= set(list_columns(run.leaderboard()))
+    shown = str(run.leaderboard())
+    assert "certified parity" in shown and "certified guess" in shown
