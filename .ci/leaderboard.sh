@@ -9,8 +9,4 @@ trap 'rm -rf "$runs"' EXIT
 
 fpbench -q run benchmarks/quickstart.toml --out "$runs/quickstart"
 fpbench -q run benchmarks/reports.toml --profile quick -s 'dataset=synthetic*' --out "$runs/reports"
-for name in quickstart reports; do
-  fpbench submit new "$runs/$name" --out "$runs/submissions/$name"
-done
-fpbench site "$runs"/submissions/* --output "$site" --no-third-party \
-  --title "fpbench: our own runs"
+fpbench board build "$runs"/* --output "$site" --no-third-party --title "fpbench: our own runs"

@@ -2,4 +2,5 @@
 from .arrays import drop_last_bits as drop_last_bits
 from .distribution import tell_extra as tell_extra
 from .errors import suggest_name as suggest_name
+from .text import hide_paths as hide_paths
 from .text import to_fraction as to_fraction

@@ -28,8 +28,6 @@ _RUN_FILES = frozenset({
     "store.sqlite-shm", "store.sqlite-journal",
 })  # fmt: skip
 """The files of a run directory."""
-_SUBMISSION_FILES = frozenset({"lock.txt", "manifest.txt", "manifest.txt.sig"})
-"""The files of a submission, besides its run."""
 
 # Follow no link, do not wait for a pipe, and translate no bytes (Windows).
 _GUARDED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -109,8 +107,8 @@ def read_matrix(directory: Path) -> tuple[Path, bytes] | None:
 def check_output(file: Path) -> Path:
     """The file that the user names to write to, unchanged.
 
-    InputError if it is a directory or a file of a run or submission, or may be such a file under
-    another name (a hard link): a report written over a store would destroy the run.
+    InputError if it is a directory or a file of a run, or may be such a file under another name (a
+    hard link): a report written over a store would destroy the run.
     """
     if "\0" in str(file):
         raise InputError(f"{str(file)!r} is not a name of a file: it holds a zero byte")
@@ -119,13 +117,11 @@ def check_output(file: Path) -> Path:
         raise InputError(f"{file}: is a directory; name a file")
     if place.is_file() and place.stat().st_nlink > 1:
         raise InputError(f"{file}: has another name (a hard link); remove it, or name another file")
-    folder, name = place.parent, place.name.casefold()
-    for own, mark in ((_RUN_FILES, "store.sqlite"), (_SUBMISSION_FILES, "run/store.sqlite")):
-        if name in own and (folder / mark).exists():
-            raise InputError(
-                f"{file}: is a file of the run in {folder}, which it would overwrite; name another "
-                "file"
-            )
+    folder = place.parent
+    if place.name.casefold() in _RUN_FILES and (folder / "store.sqlite").exists():
+        raise InputError(
+            f"{file}: is a file of the run in {folder}, which it would overwrite; name another file"
+        )
     return file
 
 

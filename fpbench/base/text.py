@@ -98,6 +98,11 @@ def hide_paths(text: str) -> str:
     """Text for publication: of each absolute path of this machine, only the last name is kept.
 
     A path is recognised by its first folder, which must be in the root of this machine.
+
+    Parameters
+    ----------
+    text
+        A message or a page.
     """
     return _compile_path().sub(lambda path: path[0].rpartition("/")[2], text)
 

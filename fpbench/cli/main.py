@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fpbench.base.errors import FpbenchError, PluginError, RunLostError, StoreError
+from fpbench.base.errors import FpbenchError, PluginError, RunLostError
 from fpbench.cli import assess as assess_cli
 from fpbench.cli import check as check_cli
 from fpbench.cli import curator as curator_cli
 from fpbench.cli import data as data_cli
 from fpbench.cli import leaderboard as leaderboard_cli
 from fpbench.cli import report as report_cli
-from fpbench.cli import site as site_cli
 from fpbench.cli.completion import (
     complete_component,
     complete_engine,
@@ -46,7 +45,6 @@ COMPLETE = "_FPBENCH_COMPLETE"
 app = group("fpbench", "Measure what fair machine-learning models give away about people.")
 app.add_typer(data_cli.app, name="data")
 app.add_typer(curator_cli.app, name="curator")
-app.add_typer(site_cli.app, name="submit")
 app.command(cls=Command)(leaderboard_cli.leaderboard)
 app.command(cls=Command)(leaderboard_cli.compare)
 
@@ -136,11 +134,15 @@ def _add_commands(whole: typer.Typer, called: str | None, own: Collection[str | 
 
     Where all are added, one that cannot be loaded is an error message.
 
-    Raises PluginError if the called one cannot be loaded.
+    Raises PluginError if the called one cannot be loaded; NameUnknownError, with the command that
+    installs it, if it is that of a package of ours.
     """
     from fpbench.components.catalog import discover
+    from fpbench.components.own_plugins import OWN_PLUGINS
 
     catalog = discover()
+    if called and ("command", called) in OWN_PLUGINS:
+        catalog.load("command", called)
     for entry in catalog.of_kind("command"):
         if called not in (None, entry.name):
             continue
@@ -407,8 +409,6 @@ def export(
 app.command(cls=Command)(assess_cli.assess)
 app.command(cls=Command)(report_cli.report)
 app.command(cls=Command)(report_cli.figure)
-app.command(cls=Command)(site_cli.site)
-app.command(cls=Command)(site_cli.sign)
 
 
 @app.command(cls=Command)
@@ -517,46 +517,24 @@ def diff(
 def verify(
     run: RunDirectory,
     sample: Annotated[int, typer.Option(min=1, help="Number of cells to run again.")] = 10,
-    seed: site_cli.Seed = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="Seed that draws the sample; without it, each sample is new."),
+    ] = None,
     jobs: Jobs = 1,
-    signed: site_cli.Signed = None,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """Run a sample of cells again and compare them with the run, which may be in a submission.
+    """Run a sample of cells again and compare them with the run.
 
     All cells are compared with the plan of the matrix, and failed ones have to fail again.
-    With --signed, the signature of the submission and its files are checked first. Numbers must
-    agree to the last bit if this machine's kernels computed the run, else within 1e-6; cells that
-    are not portable are then shown apart. Exit code 0: all comparable cells are the same; 1: some
-    differ, could not be run again or are not those of the matrix, or the signature is not one of
-    these files.
+    Numbers must agree to the last bit if this machine's kernels computed the run, else within 1e-6;
+    cells that are not portable are then shown apart. Exit code 0: all comparable cells are the
+    same; 1: some differ, could not be run again or are not those of the matrix.
     """
     from fpbench.cli.screen import runs as boards
     from fpbench.execution import verification
-    from fpbench.testing.submissions.folder import find_submission
 
-    submission = find_submission(run)
-    if signed is not None:
-        _check_signature(submission.folder, signed)
-    result = verification.verify(submission.run, sample, seed=seed, jobs=jobs)
+    result = verification.verify(run, sample, seed=seed, jobs=jobs)
     boards.show_page(result)
     if not result.same:
         raise typer.Exit(1)
-
-
-def _check_signature(folder: Path, signers: Path) -> None:
-    """Show who signed a submission; exit with 1 if a file has changed since it was signed."""
-    from fpbench.testing.submissions.folder import require_submission
-    from fpbench.testing.submissions.manifest import find_changes, read_manifest
-    from fpbench.testing.submissions.signing import find_signer
-
-    require_submission(folder)
-    try:
-        manifest, checksums = read_manifest(folder)
-        signer = find_signer(folder, manifest, signers)
-        if changes := find_changes(folder, checksums):
-            raise StoreError(f"{folder}: is not as {signer} signed it: {changes}")
-    except StoreError as error:
-        console.show_error(str(error))
-        raise typer.Exit(1) from None
-    console.show_text(f"signed by {signer}: all files are as they were signed")

@@ -18,7 +18,6 @@ from fpbench.cli.groups import STANDARD
 if TYPE_CHECKING:
     from fpbench.api.reproduce import Reproduction
     from fpbench.results.statistics.intervals import Interval
-    from fpbench.testing.submissions.checking import Checkup
 
 _PACKAGES = ("numpy", "pandas", "scipy", "scikit-learn", "highspy")
 
@@ -95,16 +94,3 @@ def _describe_number(ours: "Interval | None") -> dict[str, float | None]:
     ends = (None, None, None) if ours is None else (ours.mean, ours.low, ours.high)
     finite = [end if end is not None and isfinite(end) else None for end in ends]
     return dict(zip(("measured", "low", "high"), finite, strict=True))
-
-
-def record_checkup(checkup: "Checkup") -> dict[str, Any]:
-    """The checks of a submission."""
-    return {
-        "gate": "checks of a submission",
-        "submission": str(checkup.submission.folder),
-        "passes": checkup.verified,
-        "checks": [
-            {"name": each.name, "outcome": str(each.outcome), "measured": each.words}
-            for each in checkup.findings
-        ],
-    }

@@ -1,4 +1,4 @@
-"""Components and engines of the packages in `plugins/`, to name one that is missing."""
+"""Components, engines and commands of the packages in `plugins/`, to name a missing package."""
 
 _OFFERED = {
     ("fpbench-hello", "adversary"): "majority-hello",
@@ -12,10 +12,11 @@ _OFFERED = {
     ("fpbench-defences", "disclosure"): "dp-release",
     ("fpbench-dask", "engine"): "dask",
     ("fpbench-membership", "auditor"): "membership, epsilon-lower-bound",
+    ("fpbench-board", "command"): "board",
 }
 OWN_PLUGINS = {
     (kind, name): package
     for (package, kind), names in _OFFERED.items()
     for name in names.split(", ")
 }
-"""The distribution that has a component or an engine, by its kind and name."""
+"""The distribution that has a component, an engine or a command, by its kind and name."""

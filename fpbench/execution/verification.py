@@ -21,13 +21,14 @@ from fpbench.base.files import MATRIX_NAMES, read_matrix
 from fpbench.base.sheet import Paged, Separator, Sheet, make_table
 from fpbench.base.text import count_noun
 from fpbench.base.toml_files import parse_toml
+from fpbench.base.validation import validate
 from fpbench.components.names import KINDS, Status
 from fpbench.components.own_measures import COMPUTED, MEASURED, list_misplaced
 from fpbench.data.table import Table
 from fpbench.execution.engines.opening import EngineRequest
 from fpbench.execution.session import Session
 from fpbench.matrix.axes import MAX_CELLS
-from fpbench.matrix.limits import NO_LIMITS, Limits
+from fpbench.matrix.limits import Limits
 from fpbench.matrix.matrix import Matrix, read
 from fpbench.matrix.plan import Cell, Plan
 from fpbench.store.differences import (
@@ -92,6 +93,8 @@ class Verification(Paged):
     """How the cells of the run, of the sample or not, differ from those of its matrix."""
     compared: tuple[str, ...] = ()
     """Measures that were compared."""
+    named_seeds: tuple[int, ...] = ()
+    """The seeds that the matrix names, run or not."""
 
     @property
     def same(self) -> bool:
@@ -182,6 +185,7 @@ def verify(
     seed: int | None = None,
     jobs: int = 1,
     tables: Mapping[str, Table] = MappingProxyType({}),
+    limits: Mapping[str, Any] = MappingProxyType({}),
 ) -> Verification:
     """Run a sample of the cells of a run again, in another directory, and compare the results.
 
@@ -207,29 +211,22 @@ def verify(
         Worker processes.
     tables
         Tables in memory that the run used.
+    limits
+        Limits on each step, as in `[limits]` of a matrix: `{"timeout": 600.0, "memory_limit":
+        "4 GiB"}`, for a run of somebody else; the smaller of these and of the matrix's own count.
 
     Raises
     ------
     StoreError
         If the directory holds no run, nothing is done, or its matrix is not there.
+    InputError
+        If a limit is none.
     """
     check_whole_number("sample", sample, 1)
     check_whole_number("jobs", jobs, 1)
     if seed is not None:
         check_whole_number("seed", seed, 0)
-    return recompute(to_path("run", run), sample, seed=seed, jobs=jobs, tables=tables)
-
-
-def recompute(
-    path: Path,
-    sample: int,
-    *,
-    seed: int | None = None,
-    jobs: int = 1,
-    tables: Mapping[str, Table] = MappingProxyType({}),
-    limits: Limits = NO_LIMITS,
-) -> Verification:
-    """As `verify`; `limits` on time and memory apply to each step."""
+    path, given_limits = to_path("run", run), validate(Limits, dict(limits), "limits")
     with Store(path) as store:
         results, then = store.results(), store.environment()
         environments = [session.environment for session in store.sessions()]
@@ -245,9 +242,9 @@ def recompute(
     for each in (done, failed):
         drawn[rng.choice(each, min(sample, len(each)), replace=False)] = True
     stored = results.take(drawn)
-    limits = matrix.limits.tighten(limits)
-    matrix = replace(matrix, seeds=tuple(np.unique(stored.seeds).tolist()), limits=limits)
-    session = Session.prepare(matrix, tables)
+    tightened = matrix.limits.tighten(given_limits)
+    seeds = tuple(np.unique(stored.seeds).tolist())
+    session = Session.prepare(replace(matrix, seeds=seeds, limits=tightened), tables)
     exact = have_same_kernels([*environments, session.environment])
     cells = {(_get_labels(cell), cell.seed): cell for cell in session.plan.cells}
     places = zip(stored.combination.tolist(), stored.seeds.tolist(), strict=True)
@@ -280,6 +277,7 @@ def recompute(
         path, tuple(checked), len(done), seed, list_environment_changes(then, session.environment),
         exact, _find_misplaced(results), tuple(_list_contradictions(results, session.plan)),
         tuple(name for name in names if not is_time(name)),
+        tuple(matrix.seeds),
     )  # fmt: skip
 
 

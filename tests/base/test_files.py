@@ -25,9 +25,6 @@ from fpbench.base.files import (
 )
 from fpbench.cli.main import main
 from fpbench.store.locks import LOCK_FILE, STORE
-from fpbench.testing.submissions.folder import make_submission
-from fpbench.testing.submissions.lock import LOCK
-from fpbench.testing.submissions.manifest import MANIFEST, SIGNATURE
 
 PACKAGE = Path(fpbench.__file__).parent
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "templates" not in path.parts)
@@ -83,8 +80,6 @@ ALLOWED = {
     ("testing/stages.py", "_write_files"): "place.write_bytes",
     # Tables that the user named: one function opens them, the others parse its bytes.
     ("tabular/table_files.py", "parse_parquet"): "pd.read_parquet",
-    # A submission: hashed as it is read the one way.
-    ("testing/submissions/manifest.py", "_compute_checksum"): "os.fdopen",
     # What a curator is told to serve, and its ledger.
     ("privacy/curator/files.py", "_read_parquet"): "parquet.read_schema pd.read_parquet",
     ("privacy/curator/files.py", "_read_text"): "path.open",
@@ -98,10 +93,6 @@ ALLOWED = {
     ("execution/isolation/families.py", "list_children"): "open",
     ("execution/isolation/families.py", "_is_tracker"): "open",
     ("execution/isolation/families.py", "measure_memory"): "open",
-    (
-        "report/site/html.py",
-        "make_page",
-    ): "(files('fpbench.report.site') / 'assets' / 'site.css').read_text",
     ("report/page.py", "_read_asset"): "(files('fpbench.report') / 'assets' / name).read_text",
     ("report/page.py", "_read_plotly"): "file.read_text",
     ("api/reproduce.py", "list_studies"): "path.read_text",
@@ -156,8 +147,7 @@ OUTPUTS = {
     **{" ".join(words): words for words in (
         ("report", "RUN", "-o"), ("export", "RUN", "-o"), ("leaderboard", "RUN", "-o"),
         ("leaderboard", "RUN", "--format", "markdown", "-o"), ("compare", "RUN", "RUN", "-o"),
-        ("submit", "check", "SUBMISSION", "--json"), ("run", "MATRIX", "--json"),
-        ("reproduce", "MATRIX", "--json"), ("assess", "MATRIX", "--people", "MATRIX", "--json"),
+        ("run", "MATRIX", "--json"), ("reproduce", "MATRIX", "--json"), ("assess", "MATRIX", "--people", "MATRIX", "--json"),
         ("assess", "MATRIX", "--people", "MATRIX", "--protected"),
     )},
 }  # fmt: skip
@@ -168,12 +158,11 @@ REPORT = fpbench.FairnessReport.from_predictions(
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A run, a submission of it, and other names of both."""
+    """A run, and other names of it."""
     folder = tmp_path_factory.mktemp("place")
     matrix = {"seeds": 1, "dataset": [{"use": "census-synthetic", "rows": 300}],
               "learner": [{"use": "plain"}], "auditor": [{"use": "group-fairness"}]}  # fmt: skip
     run = fpbench.run(matrix, out=folder / "run").path
-    make_submission(run, folder / "submission")
     (folder / "alias").symlink_to(run)
     (folder / "report.html").symlink_to(run / "store.sqlite")
     return folder
@@ -185,7 +174,7 @@ def test_no_output_is_written_over_a_run(place, way, command):
     """Neither over its files, nor by another name, nor beside them where one would be read."""
     run = fpbench.load(place / "run")
     names = ["run/store.sqlite", "alias/matrix.json", "run/matrix.toml", "run/../run/STORE.lock",
-             "report.html", "submission/manifest.txt", "submission/run/environment.json"]  # fmt: skip
+             "report.html", "run/environment.json"]  # fmt: skip
     before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
     for name in names if callable(OUTPUTS[way]) else names[:1]:
         file, call = place / name, OUTPUTS[way]
@@ -193,8 +182,7 @@ def test_no_output_is_written_over_a_run(place, way, command):
             with pytest.raises(InputError, match="is a file of the run in .*name another file"):
                 call(run, file)
         else:
-            stand = {"RUN": run.path, "SUBMISSION": place / "submission",
-                     "MATRIX": run.path / "matrix.json"}  # fmt: skip
+            stand = {"RUN": run.path, "MATRIX": run.path / "matrix.json"}
             done = command(*(str(stand.get(word, word)) for word in call), str(file))
             assert done.returncode == 2
             assert "is a file of the run in" in done.stderr
@@ -204,10 +192,9 @@ def test_no_output_is_written_over_a_run(place, way, command):
 def test_outputs_beside_a_run_are_written(place):
     assert check_output(place / "run" / "report.html")
     assert check_output(place / "store.sqlite")
-    for name in (STORE, LOCK_FILE, *MATRIX_NAMES, MANIFEST, SIGNATURE, LOCK):
-        folder = place / ("submission" if name in (MANIFEST, SIGNATURE, LOCK) else "run")
+    for name in (STORE, LOCK_FILE, *MATRIX_NAMES):
         with pytest.raises(InputError):
-            check_output(folder / name)
+            check_output(place / "run" / name)
 
 
 def test_another_name_of_a_store_is_no_output(tmp_path):
@@ -257,7 +244,7 @@ def fill_disk(monkeypatch):
         *(way for way in OUTPUTS if callable(OUTPUTS[way])),
         ("report", "RUN", "-o"), ("export", "RUN", "--format", "parquet", "-o"), ("export", "RUN", "--long", "--format", "csv", "-o"),
         ("export", "RUN", "--format", "jsonl", "-o"), ("leaderboard", "RUN", "--format", "json", "-o"),
-        ("leaderboard", "RUN", "--format", "latex", "-o"), ("submit", "check", "SUBMISSION", "--json"),
+        ("leaderboard", "RUN", "--format", "latex", "-o"),
     ],
     ids=str,
 )  # fmt: skip
@@ -275,8 +262,7 @@ def test_a_full_disk_leaves_the_older_file(
             call(fpbench.load(place / "run"), file)
         message = str(error.value)
     else:
-        names = {"RUN": str(place / "run"), "SUBMISSION": str(place / "submission")}
-        words = [names.get(word, word) for word in way]
+        words = [str(place / "run") if word == "RUN" else word for word in way]
         monkeypatch.setattr(sys, "argv", ["fpbench", *words, str(file)])
         with pytest.raises(SystemExit) as ended:
             main()

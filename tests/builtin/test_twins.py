@@ -3,7 +3,6 @@
 import fpbench
 from fpbench import Learner
 from fpbench.builtin.learners.decision_tree import DecisionTree
-from fpbench.builtin.learners.exponentiated_gradient import ExponentiatedGradient
 from fpbench.builtin.learners.plain import Plain
 from fpbench.builtin.learners.private_fair_tree import PrivateFairTree
 

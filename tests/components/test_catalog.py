@@ -79,7 +79,11 @@ def test_the_table_of_our_plugins_is_what_they_offer():
         for file in (ROOT / "plugins").glob("*/fpbench_*/*.py")
         for name in re.findall(r'^    name = "([\w-]+)"', file.read_text(), re.MULTILINE)
     }
-    offered |= {("majority-hello", "fpbench-hello"), ("dask", "fpbench-dask")}
+    offered |= {
+        ("majority-hello", "fpbench-hello"),
+        ("dask", "fpbench-dask"),
+        ("board", "fpbench-board"),
+    }
     assert offered == {(name, package) for (_, name), package in OWN_PLUGINS.items()}
 
 

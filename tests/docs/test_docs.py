@@ -261,6 +261,8 @@ def check_command(words):
         if "|" in name:  # one of several
             assert all(one in command.commands for one in name.split("|")), name
             return None
+        if ("command", name) in OWN_PLUGINS:
+            return None
         assert name in command.commands, f"no command {name!r}"
         command = command.commands[name]
     return command, rest
@@ -305,8 +307,9 @@ def test_the_commands_of_a_page_are_understood(page, monkeypatch):
 
 
 @pytest.mark.quick_cases(8)
-@pytest.mark.parametrize("page", ALL)
+@pytest.mark.parametrize("page", sorted(set(ALL) - {"CHANGELOG.md"}))
 def test_the_commands_in_sentences_exist(page):
+    """Changes of the past may name commands of the past."""
     for words in spoken(ALL[page]):
         found = check_command(words)
         if found:

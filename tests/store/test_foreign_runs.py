@@ -27,7 +27,7 @@ from fpbench.store.store import Store
 FORMS = ("table", "markdown", "latex", "html", "json")
 NO_RUNS = {
     "output", "matrix", "directory", "file", "ledger", "token_file", "certfile", "keyfile",
-    "report", "people", "known", "json", "protected", "signed", "submission", "key", "record", "check",
+    "report", "people", "known", "json", "protected", "record", "check",
 }  # fmt: skip
 """Options and arguments that name a path, but no run directory."""
 
@@ -44,11 +44,8 @@ READING = {
     "diff": [["RUN", "HONEST"], ["HONEST", "RUN"]],
     "verify": [["RUN", "--sample", "1", "--seed", "0"]],
     "plan": [["MATRIX", "--out", "RUN"]],
-    "submit new": [["RUN", "-o", "OUT"]],
 }
 """How each command that reads run directories is called."""
-SHOWING = {"site": ["RUN", "HONEST", "-o", "OUT", "--sample", "0"]}
-"""What shows that a run cannot be read, instead of refusing it."""
 WRITING = {
     "run": [["MATRIX", "--out", "RUN"], ["MATRIX", "--out", "RUN", "--seeds", "3"]],
     "reproduce": [["MATRIX", "--out", "RUN"]],
@@ -159,7 +156,7 @@ def commands_with_runs():
 
 
 def test_no_command_and_no_function_is_forgotten():
-    assert set(commands_with_runs()) == {*READING, *SHOWING, *WRITING}
+    assert set(commands_with_runs()) == {*READING, *WRITING}
     public = [getattr(fpbench, name) for name in fpbench.__all__]
     taking = {
         each.__name__
@@ -187,9 +184,6 @@ def test_reading_changes_nothing(kind, request, honest, place, tmp_path):
     for name, call in CALLS.items():
         call(run, honest, next(out))
         assert look(place, honest.parent) == before, name
-    for name, arguments in SHOWING.items():
-        assert command(*words(name, arguments, run, honest, next(out))).code == 0
-        assert look(place, honest.parent) == before, name
     seconds = {row["seconds"] for row in fpbench.load(run).rows()}
     assert (77.0 in seconds) is (kind == "killed")  # what is in the log was read, too
 
@@ -209,11 +203,6 @@ def test_a_journal_is_obeyed_by_nobody(killed, honest, place, tmp_path):
     for name, call in CALLS.items():
         with pytest.raises(StoreError, match="fpbench never writes such a file"):
             call(run, honest, next(out))
-        assert look(place, honest.parent) == before, name
-    for name, arguments in SHOWING.items():
-        said = command(*words(name, arguments, run, honest, next(out)))
-        assert said.code == 0
-        assert "fpbench never writes such a file" in said.output
         assert look(place, honest.parent) == before, name
 
 

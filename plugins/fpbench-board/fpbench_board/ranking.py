@@ -14,25 +14,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, TypeAlias
-
-import numpy as np
-
-from fpbench.base.text import format_percent, format_points, format_points_above
-from fpbench.base.toml_files import check_depth
-from fpbench.components.names import KINDS
-from fpbench.components.own_measures import GUARANTEE
-from fpbench.matrix.matrix import Shares
-from fpbench.results.defences import rank_defences
-from fpbench.results.leaderboard import LEAK_RANKING, Leaderboard, Line
-from fpbench.results.pareto import find_front
-from fpbench.results.published_reports import rank_reports
-from fpbench.results.ranking import rank
-from fpbench.results.rows.comparability import UNPROVEN
-from fpbench.results.rows.labels import ConfiguredComponent, read_components
-from fpbench.results.statistics.intervals import Interval, compute_student
-from fpbench.store.results import Results
+from typing import Any, NamedTuple, TypeAlias
 
 _LONGEST = 300
 """Greatest length of a component's name with its parameters."""
@@ -40,8 +22,7 @@ _WORD = re.compile(r"(?!(?:true|false|null|NaN|Infinity)$)[A-Za-z_][\w.:/-]*")
 """A text that cannot be mistaken for a number, or for a value and another parameter."""
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """The task that a board across runs ranks."""
 
     name: str
@@ -54,10 +35,12 @@ class Task:
     """The kinds whose components are ranked."""
     measure: str
     least_first: bool
-    columns: tuple[str, ...]
-    """Measures that it shows."""
+    columns: Mapping[str, str]
+    """Measures that it shows, and their headings."""
     within: tuple[str, ...]
     """The kinds that all entries of a board share."""
+    view: str
+    """The view of a run's leaderboards that has its lines."""
     beside: str = ""
     """The measure that makes a front with the one it ranks by; empty if there is no front."""
     beside_least: bool = False
@@ -70,9 +53,10 @@ TASKS = (
         "Attacks on the same model, given the same disclosure, are ranked by the share of people "
         "whose group they name right with it (with), the greatest first.",
         "{name} names {value} % of people's groups right",
-        ("adversary", "corrector"), LEAK_RANKING, False,
-        ("majority_accuracy", "without_accuracy", LEAK_RANKING, "leak", "limit"),
-        ("dataset", "learner", "disclosure"),
+        ("adversary", "corrector"), "with_accuracy", False,
+        {"majority_accuracy": "baseline", "without_accuracy": "without", "with_accuracy": "with",
+         "leak": "leak", "limit": "limit"},
+        ("dataset", "learner", "disclosure"), "combinations",
     ),
     Task(
         "defences", "Best defence",
@@ -82,8 +66,9 @@ TASKS = (
         "shown beside: models on the front are beaten by no other in both.",
         "{name} gives away least: {value} points above naming the largest group",
         ("learner",), "advantage", True,
-        ("test_accuracy", "test_unfairness", "strongest_accuracy", "advantage"),
-        ("dataset",), "test_accuracy",
+        {"test_accuracy": "accuracy", "test_unfairness": "unfairness",
+         "strongest_accuracy": "reached", "advantage": "advantage"},
+        ("dataset",), "defences", "test_accuracy",
     ),
     Task(
         "reports", "Safest report",
@@ -93,11 +78,31 @@ TASKS = (
         "the front are beaten by no other in both.",
         "{name} leaks least: {value} points",
         ("disclosure",), "leak", True,
-        ("without_accuracy", "with_accuracy", "leak", "people_proven", "rate_error"),
-        ("dataset", "learner"), "rate_error", True,
+        {"without_accuracy": "without", "with_accuracy": "with", "leak": "leak",
+         "people_proven": "proven people", "rate_error": "rate error"},
+        ("dataset", "learner"), "reports", "rate_error", True,
     ),
 )  # fmt: skip
-_POINTS = {"leak": format_points, "advantage": format_points, "limit": format_points_above}
+_POINTS = frozenset({"leak", "advantage", "limit"})
+
+
+class Mean(NamedTuple):
+    """A mean over seeds."""
+
+    mean: float
+    deviation: float | None
+    """Standard deviation with n - 1; None for one seed."""
+    count: int
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The 95 % interval by Student's t; None for one seed."""
+        if self.count < 2 or self.deviation is None:
+            return None
+        from scipy.stats import t
+
+        half = float(t.ppf(0.975, self.count - 1)) * self.deviation / math.sqrt(self.count)
+        return self.mean - half, self.mean + half
 
 
 @dataclass(frozen=True)
@@ -108,7 +113,7 @@ class BoardEntry:
     """By kind: the component's name and the parameters that the matrix sets."""
     uses: tuple[tuple[str, str], ...]
     """Kind and name of every component that it is about."""
-    measures: Mapping[str, Interval]
+    measures: Mapping[str, Mean]
     seeds: int
     guarantee: str = ""
     run: int = 0
@@ -118,6 +123,11 @@ class BoardEntry:
     rank: int | None = None
     """None if the entry is not verified, or has one seed."""
     on_front: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its components."""
+        return ", ".join(self.components.values())
 
 
 @dataclass(frozen=True)
@@ -140,19 +150,19 @@ Place: TypeAlias = tuple[int, tuple[tuple[str, str], ...]]
 """The board of an entry: the number of its task in `TASKS`, and what the board's entries share."""
 
 
-def list_entries(results: Results, matrix: str | None) -> list[tuple[Place, BoardEntry]]:
+def list_entries(snapshot: Any) -> list[tuple[Place, BoardEntry]]:
     """The entries of one run on the boards across runs; `rank_across` adds the run and the ranks.
 
-    `matrix`: as `Store.matrix` gives it.
+    `snapshot`: as `fpbench.Run.read` gives it.
 
     Raises InputError if the rows cannot be ranked.
     """
-    names = _Names(matrix)
-    attacks = _Attacks(results, names)
+    names = _Names(snapshot)
+    attacks = _Attacks(snapshot, names)
     return [
         ((number, shared), entry)
         for number, task in enumerate(TASKS)
-        for shared, entry in _list_entries(task, results, names, attacks)
+        for shared, entry in _list_entries(task, snapshot, names, attacks)
     ]
 
 
@@ -178,13 +188,20 @@ def rank_across(runs: Sequence[tuple[Iterable[tuple[Place, BoardEntry]], bool]])
 
 
 def write_value(measure: str, value: float) -> str:
-    """A measure of a board in percent or percentage points."""
-    return _POINTS.get(measure, format_percent)(value)
+    """A measure of a board in percent or percentage points; a dash if it is too large."""
+    if not math.isfinite(1e4 * value):
+        return "-"
+    if measure == "limit":  # an upper bound is rounded up, but not for an error in the last bits
+        return f"{math.ceil(1e4 * value - 1e-6) / 100:.2f}"
+    if measure not in _POINTS:
+        return f"{100 * value:.1f}"
+    text = f"{100 * value:+.2f}"
+    return text if text.strip("+-0.") else "0.00"
 
 
-def write_interval(measure: str, value: Interval) -> str:
+def write_interval(measure: str, value: Mean) -> str:
     """The 95 % interval behind the ranks; a dash for one seed."""
-    ends = _compute_ends(value)
+    ends = value.ends
     if ends is None:
         return "-"
     if measure not in _POINTS:  # a share
@@ -195,17 +212,18 @@ def write_interval(measure: str, value: Interval) -> str:
 class _Names:
     """Components of a run by their own names, not by their author's labels."""
 
-    def __init__(self, matrix: str | None) -> None:
-        self._components = read_components(matrix)
-        self._split = _describe_split(matrix)
-        self.name = cache(self._write_name)
+    def __init__(self, snapshot: Any) -> None:
+        self._components = snapshot.components
+        try:
+            shares = json.loads(snapshot.matrix or "")[0]
+            self.split = " ".join(f"{key}={_write(share)}" for key, share in sorted(shares.items()))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            self.split = ""  # somebody changed the run
 
-    def _write_name(self, kind: str, label: str) -> str:
+    def name(self, kind: str, label: str) -> str:
         """The component's name with parameters; the label if the matrix is not known."""
         component = self._components[kind].get(label)
-        text = label if component is None else _describe(component)
-        if kind == "dataset" and self._split:
-            text = f"{text}, {self._split}"
+        text = label if component is None else _describe(component.use, component.parameters)
         if len(text) <= _LONGEST:
             return text
         # Texts that differ only in the omitted part are different, and have separate boards.
@@ -215,55 +233,21 @@ class _Names:
     def use(self, kind: str, label: str) -> str:
         """The component's name alone."""
         component = self._components[kind].get(label)
-        return label if component is None else component.use
+        return str(label if component is None else component.use)
 
 
-def _describe(component: ConfiguredComponent) -> str:
-    words = [f"{key}={_write(value)}" for key, value in sorted(component.parameters.items())]
-    return " ".join([component.use, *words])
+def _describe(use: str, parameters: Mapping[str, Any]) -> str:
+    words = [f"{key}={_write(value)}" for key, value in sorted(parameters.items())]
+    return " ".join([use, *words])
 
 
 def _write(value: Any) -> str:
     if isinstance(value, dict) and isinstance(value.get("use"), str):
         inner = {key: each for key, each in value.items() if key != "use"}
-        return f"({_describe(ConfiguredComponent(value['use'], inner))})"
+        return f"({_describe(value['use'], inner)})"
     if isinstance(value, str) and _WORD.fullmatch(value):
         return value
     return json.dumps(value, default=str, ensure_ascii=False)
-
-
-def _describe_split(matrix: str | None) -> str:
-    """The shares of people that differ from the defaults."""
-    try:
-        shares = json.loads(matrix or "")[0]
-        check_depth(shares, "matrix")
-        usual = Shares().model_dump()
-        other = {k: v for k, v in shares.items() if v != usual.get(k)}
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return ""
-    return " ".join(f"{key}={_write(value)}" for key, value in sorted(other.items()))
-
-
-def _list_entries(
-    task: Task, results: Results, names: _Names, attacks: _Attacks
-) -> Iterator[tuple[tuple[tuple[str, str], ...], BoardEntry]]:
-    for board in _make_boards(task, results):
-        for line in board.lines:
-            value = line.measures.get(task.measure)
-            if value is None or not line.labels.get("dataset") or not math.isfinite(value.mean):
-                continue
-            labels = {k: line.labels.get(k, "") for k in (*task.within, *task.kinds)}
-            shared = [(_WORDS[k], names.name(k, labels[k])) for k in task.within if labels[k]]
-            met = attacks.describe_met(task, labels)
-            shared += [("attacks", met)] * bool(met)
-            # A correction that a solver left unproven says nothing about what is given away.
-            proven = line.measures.get("proven")
-            shared += [("note", UNPROVEN)] * (proven is not None and proven.mean < 1)
-            components = {k: names.name(k, labels[k]) for k in task.kinds if labels[k]}
-            uses = tuple((k, names.use(k, label)) for k, label in labels.items() if label)
-            guarantee = str(line.labels.get(GUARANTEE, ""))
-            measures = _take_measures(task, line)
-            yield tuple(shared), BoardEntry(components, uses, measures, line.done, guarantee)
 
 
 _WORDS = {"dataset": "data set", "learner": "model", "disclosure": "disclosure"}
@@ -271,42 +255,62 @@ _TOLD = ("disclosure", "adversary", "corrector")
 """The kinds that identify an attack on a model."""
 
 
-def _take_measures(task: Task, line: Line) -> dict[str, Interval]:
-    return {name: line.measures[name] for name in task.columns if name in line.measures}
-
-
-def _make_boards(task: Task, results: Results) -> list[Leaderboard]:
-    """The leaderboards of a run that have the lines of a task; none if it has none."""
-    if task.measure not in results.names and task.name != "defences":
-        return []
-    if task.name == "attacks":
-        return [board for board in rank(results, LEAK_RANKING) if "adversary" in board.kinds]
-    if task.name == "defences":
-        return rank_defences(results)
-    return rank_reports(results, "leak")
+def _list_entries(
+    task: Task, snapshot: Any, names: _Names, attacks: _Attacks
+) -> Iterator[tuple[tuple[tuple[str, str], ...], BoardEntry]]:
+    if task.measure not in snapshot.results.names and task.name != "defences":
+        return
+    for board in snapshot.leaderboards(task.measure, view=task.view):
+        for line in board.lines:
+            value = line.measures.get(task.measure)
+            labels = {k: line.labels.get(k, "") for k in (*task.within, *task.kinds)}
+            if (
+                value is None or not math.isfinite(value.mean)
+                or not labels["dataset"] or not labels[task.kinds[0]]
+            ):  # fmt: skip
+                continue
+            shared = [(_WORDS[k], names.name(k, labels[k])) for k in task.within if labels[k]]
+            shared += [("split", names.split)] * bool(names.split)
+            met = attacks.describe_met(task, labels)
+            shared += [("attacks", met)] * bool(met)
+            # A correction that a solver left unproven says nothing about what is given away.
+            proven = line.measures.get("proven")
+            unproven = proven is not None and proven.mean < 1
+            shared += [("note", "optimum not proven")] * unproven
+            yield tuple(shared), BoardEntry(
+                components={k: names.name(k, labels[k]) for k in task.kinds if labels[k]},
+                uses=tuple((k, names.use(k, label)) for k, label in labels.items() if label),
+                measures={
+                    name: Mean(each.mean, each.deviation, each.count)
+                    for name in task.columns if (each := line.measures.get(name))
+                },
+                seeds=line.done,
+                guarantee=str(line.labels.get("guarantee", "")),
+            )  # fmt: skip
 
 
 class _Attacks:
     """The attacks on each target, in words."""
 
-    def __init__(self, results: Results, names: _Names) -> None:
-        done, _ = results.finished()
+    def __init__(self, snapshot: Any, names: _Names) -> None:
         on_model: dict[str, dict[str, set[str]]] = {}
         on_report: dict[tuple[str, ...], set[str]] = {}
-        for number in np.unique(results.combination[done]).tolist():
-            labels = dict(zip(KINDS, results.combinations[number], strict=True))
-            if not labels["adversary"]:
-                continue
+        frame = snapshot.results.frame()
+        kinds = [*_WORDS, "adversary", "corrector"]
+        frame = frame.reindex(columns=["status", *kinds])  # without attacks, some are not there
+        attacked = frame[(frame["status"] == "done") & (frame["adversary"].fillna("") != "")]
+        for labels in attacked[kinds].drop_duplicates().fillna("").to_dict("records"):
             words = {kind: names.name(kind, labels[kind]) for kind in _TOLD if labels[kind]}
             mine = on_model.setdefault(labels["dataset"], {}).setdefault(labels["learner"], set())
             mine.add(", ".join(words.values()))
             report = tuple(labels[kind] for kind in _WORDS)
             words.pop("disclosure", None)
             on_report.setdefault(report, set()).add(", ".join(words.values()))
-        self._on_report = {report: _join(made) for report, made in on_report.items()}
+        self._on_report = {report: "; ".join(sorted(made)) for report, made in on_report.items()}
         # Only attacks that the run made on all learners count.
         self._on_all = {
-            name: _join(set.intersection(*made.values())) for name, made in on_model.items()
+            name: "; ".join(sorted(set.intersection(*made.values())))
+            for name, made in on_model.items()
         }
 
     def describe_met(self, task: Task, labels: Mapping[str, str]) -> str:
@@ -316,15 +320,11 @@ class _Attacks:
         return self._on_all.get(labels["dataset"], "") if task.name == "defences" else ""
 
 
-def _join(texts: Iterable[str]) -> str:
-    return "; ".join(sorted(texts))
-
-
 def _rank_entries(task: Task, entries: Sequence[BoardEntry]) -> tuple[BoardEntry, ...]:
     sign = 1 if task.least_first else -1  # makes less better
     ends: dict[int, list[float]] = {}
     for i, entry in enumerate(entries):
-        if entry.verified and (both := _compute_ends(entry.measures[task.measure])):
+        if entry.verified and (both := entry.measures[task.measure].ends):
             ends[i] = sorted(sign * end for end in both)
     worst = sorted(high for _, high in ends.values())
     front = _find_front(task, entries)
@@ -336,25 +336,13 @@ def _rank_entries(task: Task, entries: Sequence[BoardEntry]) -> tuple[BoardEntry
         )
         for i, entry in enumerate(entries)
     ]
-    return tuple(
-        sorted(
-            ranked,
-            key=lambda entry: (
-                not entry.verified,
-                math.inf if entry.rank is None else entry.rank,
-                sign * entry.measures[task.measure].mean,
-                sorted(entry.components.items()),
-                entry.run,
-            ),
-        )
-    )
 
+    def order(entry: BoardEntry) -> tuple[Any, ...]:
+        rank = math.inf if entry.rank is None else entry.rank
+        mean = sign * entry.measures[task.measure].mean
+        return not entry.verified, rank, mean, sorted(entry.components.items()), entry.run
 
-def _compute_ends(value: Interval) -> tuple[float, float] | None:
-    """The 95 % interval of a mean by Student's t; None for one seed."""
-    if value.count < 2 or value.deviation is None:
-        return None
-    return compute_student(value.mean, value.deviation, value.count)
+    return tuple(sorted(ranked, key=order))
 
 
 def _find_front(task: Task, entries: Sequence[BoardEntry]) -> set[int]:
@@ -368,5 +356,9 @@ def _find_front(task: Task, entries: Sequence[BoardEntry]) -> set[int]:
             # A negative value is no better than 0.
             cost = max(entry.measures[task.measure].mean, 0.0)
             costs[i] = cost, beside.mean if task.beside_least else -beside.mean
-    front = find_front(np.reshape([*costs.values()], (-1, 2))).tolist()
-    return {i for i, ahead in zip(costs, front, strict=True) if ahead}
+    front, least = set(), math.inf
+    for cost in sorted(set(costs.values())):
+        if cost[1] < least:  # equal ones are all on the front
+            front |= {i for i, own in costs.items() if own == cost}
+            least = cost[1]
+    return front

@@ -1,1 +1,0 @@
-"""The living leaderboard: a static site of many runs, in which readers need not trust anybody."""

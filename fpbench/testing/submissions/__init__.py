@@ -1,1 +1,0 @@
-"""Submissions: a run directory with its lock of versions, a manifest, and a signature."""
