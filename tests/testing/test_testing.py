@@ -9,7 +9,7 @@ from scipy import stats
 
 import fpbench
 from fpbench import COUNT_SENSITIVITY, Guarantee, InputError, Mechanism, Sensitivity, discover
-from fpbench.auditing.epsilon_bounds.many_draws import bound_by_hits
+from fpbench.auditing.epsilon_bounds import bound_by_hits
 from fpbench.builtin.mechanisms.discrete_gaussian import DiscreteGaussian
 from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
 from fpbench.builtin.mechanisms.exponential import Exponential
