@@ -108,7 +108,8 @@ METHODS = {
     "Run.figures": {}, "Run.figure": {"name": "test_accuracy-by-learner", "output": "f.svg"},
     "Run.export": {"output": "e.csv"}, "Snapshot.select": {"where": []},
     "Snapshot.leaderboard": {}, "Snapshot.leaderboards": {},
-    "Snapshot.labels": {"kind": "learner"}, "Assessment.to_text": {},
+    "Snapshot.labels": {"kind": "learner"},
+    "Assessment.to_json": {}, "Assessment.to_text": {},
     "AttackResult.figure": {"name": "people", "output": "f.svg"},
     "FairnessReport.describe_slice": {"row": 0}, "FairnessReport.facts": {
         "X": X, "predictions": PREDICTIONS},
