@@ -1,8 +1,8 @@
 """Whatever bytes come, reading them gives a valid result or one error: nothing else happens."""
 
 import contextlib
-import gc
 import dataclasses
+import gc
 import io
 import json
 import pickle
