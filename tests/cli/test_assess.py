@@ -124,8 +124,8 @@ def test_a_record_is_recounted_against_its_files(work, command):
     told = fine(command("assess", "--check", "out.json")).stdout
     assert told.startswith("The record is right, by a recount of its worlds and proofs:")
     proven = json.loads((work / "out.json").read_text())["measures"]["proven"]
-    assert f"  {proven} people are proven" in told
-    assert f"  {240 - proven} are not provable" in told
+    assert f"  proven: {proven}" in told
+    assert f"  not provable: {240 - proven}" in told
     # Beside the record, or named anew.
     away = work / "away"
     away.mkdir()
@@ -144,7 +144,7 @@ def test_a_record_is_recounted_against_its_files(work, command):
     record["measures"]["proven"] -= 1
     (work / "fewer.json").write_text(json.dumps(record))
     other = fine(command("assess", "--check", "fewer.json", *anew), 1)
-    assert f"says that {proven - 1} people are proven" in other.stdout
+    assert f"programs: {proven - 1} by the record, {proven} by its proofs" in other.stdout
     bad(command("assess", "--check", "little.csv"), "little.csv: is no record of `fpbench assess")
     bad(command("assess", "--check", "out.json", "--json", "x"), "--check writes no file")
 

@@ -152,12 +152,12 @@ class Recount:
         return "\n  ".join(
             [
                 "The record is right, by a recount of its worlds and proofs:",
-                f"{count_noun(self.worlds, 'world')} satisfy all {self.numbers:,} numbers, ranges "
-                "and clauses that are published",
-                f"{self.proven:,} people are proven ({count_noun(self.proofs, 'proof')} by linear "
-                f"programs, the rest by used-up ranges){solved}",
-                f"{self.not_provable:,} are not provable: they have two groups in such worlds",
-                f"{self.undecided:,} are undecided",
+                f"worlds: {self.worlds:,}, each with all {self.numbers:,} numbers, ranges and "
+                "clauses that are published",
+                f"proven: {self.proven:,} ({count_noun(self.proofs, 'proof')} by linear programs, "
+                f"the rest by used-up ranges){solved}",
+                f"not provable: {self.not_provable:,}, who have two groups in such worlds",
+                f"undecided: {self.undecided:,}",
             ]
         )
 
@@ -208,13 +208,12 @@ def check_evidence(record: Mapping[str, Any], facts: Facts) -> Recount:
     )
     if not claimed - solved <= proven <= claimed:
         wrong.append(
-            f"the record says that {claimed - solved:,} people are proven without a solver of "
-            f"integer programs, and its proofs prove {proven:,}"
+            f"proven without a solver of integer programs: {claimed - solved:,} by the record, "
+            f"{proven:,} by its proofs"
         )
     if several != n - claimed - open_:
         wrong.append(
-            f"the record says that {n - claimed - open_:,} people are not provable, and its worlds "
-            f"show it of {several:,}"
+            f"not provable: {n - claimed - open_:,} by the record, {several:,} by its worlds"
         )
     return Recount(
         facts.low[~facts.noisy & ~facts.derived].size + len(facts.clauses), len(arrays["worlds"]),
