@@ -253,7 +253,7 @@ def assess_series(
         )
         prior = reader.prior
     protect = allowed.protect_hidden
-    hidden = find_hidden(read, findings.worlds.possible, truth, protect, bounded)
+    hidden = find_hidden(read, findings.worlds, truth, protect, bounded)
     privacy = _read_guarantees(series, prior)
     proven = findings.proven
     before = prior[np.arange(len(prior)), findings.worlds.possible.argmax(axis=1)]
@@ -299,8 +299,7 @@ def assess_series(
             series.last, lambda changed: series.change_last(changed).read(X, labels).facts,
             find_reader, allowed, seconds=deadline - time.perf_counter(), tell=tell, rng=rng,
             protects=lambda changed, found, until: is_protected(find_hidden(
-                series.change_last(changed).read(X, labels), found.worlds.possible, truth, protect,
-                until,
+                series.change_last(changed).read(X, labels), found.worlds, truth, protect, until
             )),
             settle=None if fit is None else partial(settle_folds, fit, reader, allowed),
         )  # fmt: skip

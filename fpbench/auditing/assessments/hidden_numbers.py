@@ -14,6 +14,7 @@ from fpbench.auditing.assessments.report_series import ReadReports
 from fpbench.claims.set_counts import Floats, Mask
 from fpbench.correction.facts.count_ranges import CountRanges, find_ranges
 from fpbench.correction.facts.linear_programs import number_rows
+from fpbench.correction.facts.worlds import Worlds
 
 _TENTH = 0.1
 """Distance from the true number, as a share of it, at which it counts as known."""
@@ -140,7 +141,7 @@ def judge_ranges(
 
 def find_hidden(
     read: ReadReports,
-    possible: Mask,
+    worlds: Worlds,
     truth: NDArray[np.intp] | None,
     protect: float | None,
     deadline: float,
@@ -151,8 +152,8 @@ def find_hidden(
     ----------
     read
         What reports tell, and suppress.
-    possible
-        (n, K) groups that people may have, as far as was proven.
+    worlds
+        Groups that people may have, as far as was proven, and worlds that the reports allow.
     truth
         (n,) codes of the true groups; None if they are not known.
     protect
@@ -163,7 +164,7 @@ def find_hidden(
     every = csr_array(vstack([own.sets for own in read.suppressed], format="csr"))
     if not every.shape[0]:
         return None
-    n, k = possible.shape
+    n, k = worlds.possible.shape
     first, place = number_rows(
         every.astype(np.int64) @ np.random.default_rng(20260108).integers(2**63, size=(n, 2))
     )
@@ -186,8 +187,7 @@ def find_hidden(
         )  # fmt: skip
         return np.asarray(numbers[number] & (outer != inner).any(axis=0))
 
-    worlds = np.zeros((0, n), np.intp) if truth is None else truth[None]
-    ranges = find_ranges(read.facts, possible, sets, worlds, is_open, deadline)
+    ranges = find_ranges(read.facts, worlds.possible, sets, worlds.examples, is_open, deadline)
     return HiddenNumbers(
         np.broadcast_to(sizes[:, None], numbers.shape)[numbers],
         None if true is None else true[numbers],

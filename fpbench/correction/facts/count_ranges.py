@@ -97,9 +97,10 @@ def find_ranges(
     for groups in worlds:
         every = groups[:, None] == np.arange(facts.groups)
         _widen(ranges, slice(None), sets @ every.astype(np.int64))
+    for groups in worlds[:_KEPT]:
         known.append(np.zeros(program.possible.shape, np.int64))
         np.add.at(known[-1], (atom, groups[rest]), 1)
-    parts = _Part.split(program, inside, gone, sizes, known[:_KEPT])
+    parts = _Part.split(program, inside, gone, sizes, known)
     for changing in _CHANGING:
         if not all(p.decide(ranges, is_open, facts.loose, deadline, changing) for p in parts):
             break

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from fpbench.claims.set_counts import Floats
 
@@ -46,9 +46,9 @@ def find_moves(matrix: csr_array, deadline: float) -> csr_array:
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     parts = []
-    moves = moves[(moves.astype(np.float64) ** 2).sum(axis=1) < _LONG]
-    for at in range(0, len(moves), _BLOCK):
-        block = moves[at : at + _BLOCK]
+    moves = csr_array(moves[np.flatnonzero(moves.multiply(moves).sum(axis=1) < _LONG)])
+    for at in range(0, moves.shape[0], _BLOCK):
+        block = moves[at : at + _BLOCK].toarray().astype(np.float32)
         _subtract_pairs(block, time.perf_counter() + (deadline - time.perf_counter()) / 2)
         parts.append(csr_array(block[:, place].astype(np.int64)))
     stacked = _stack(parts, matrix.shape[1])
@@ -57,15 +57,31 @@ def find_moves(matrix: csr_array, deadline: float) -> csr_array:
     return csr_array(stacked[kept])
 
 
-def _stack(parts: list[csr_array], columns: int) -> csr_array:
-    from scipy.sparse import vstack
+def solve_whole(
+    matrix: csr_array, sums: NDArray[np.int64], deadline: float
+) -> NDArray[np.int64] | None:
+    """(N,) whole numbers with matrix @ numbers = sums, short ones; None if none were found.
 
+    `matrix`: (M, N) of 0 and 1. `sums`: (M,). `deadline`: by `time.perf_counter`.
+    """
+    # The sums are a last column, which should not be a pivot: moves that change it are solutions.
+    sign = -1 if np.log1p(np.asarray(matrix.sum(axis=1)).ravel()) @ sums > 0 else 1
+    moves = find_moves(csr_array(hstack([matrix, sign * sums[:, None]])), deadline)
+    last = moves[:, [matrix.shape[1]]].toarray()[:, 0]
+    solutions = moves[np.flatnonzero(np.abs(last) == 1)].toarray()
+    if not len(solutions):
+        return None
+    best = solutions[np.abs(solutions).sum(axis=1).argmin()]
+    return np.asarray(-sign * best[-1] * best[:-1])
+
+
+def _stack(parts: list[csr_array], columns: int) -> csr_array:
     if not parts:
         return csr_array((0, columns), dtype=np.int64)
     return csr_array(vstack(parts, format="csr"))
 
 
-def _find_kernel(rows: NDArray[np.float32], deadline: float) -> tuple[Floats32, Floats32]:
+def _find_kernel(rows: Floats32, deadline: float) -> tuple[csr_array, Floats32]:
     """Moves (P, N) of what is not a pivot, and (P, L) what they change in rows without a pivot.
 
     `rows` is changed. Pivots are taken in the order of columns.
@@ -99,28 +115,29 @@ def _find_kernel(rows: NDArray[np.float32], deadline: float) -> tuple[Floats32, 
         waiting = skipped
     columns = np.array(list(pivots), np.intp)
     rest = np.setdiff1d(np.arange(n), columns)
-    moves = np.zeros((len(rest), n), np.float32)
-    moves[np.arange(len(rest)), rest] = 1
-    if len(columns):
-        moves[:, columns] = -rows[np.ix_(np.array(list(pivots.values())), rest)].T
+    own = rows[np.ix_(np.array(list(pivots.values()), np.intp), rest)].T
     left_over = rows[free][:, rest].T
-    whole = np.abs(moves).max(axis=1, initial=0) < _NEAR_WHOLE
-    return moves[whole], left_over[whole][:, (left_over != 0).any(axis=0)]
+    whole = np.flatnonzero(np.abs(own).max(axis=1, initial=0) < _NEAR_WHOLE)
+    # Of free columns, each has one move; the other columns of moves are pivots.
+    places = np.concatenate([rest, columns])
+    order = np.argsort(places)
+    moves = hstack([eye_array(len(rest), format="csr"), csr_array(-own)], format="csr")
+    moves = csr_array(moves[whole][:, order].astype(np.float64))
+    return moves, left_over[whole][:, (left_over != 0).any(axis=0)]
 
 
-def _reduce_left_over(moves: Floats32, left_over: Floats32, deadline: float) -> Floats32:
+def _reduce_left_over(moves: csr_array, left_over: Floats32, deadline: float) -> csr_array:
     """Moves that change nothing in the rows that are left over."""
     cleared = []
-    for at in range(0, len(moves), _SMALL_BLOCK):
+    for at in range(0, len(left_over), _SMALL_BLOCK):
         if time.perf_counter() > deadline:
             break
         part = slice(at, at + _SMALL_BLOCK)
-        lattice = np.hstack([moves[part], _HEAVY * left_over[part]]).astype(np.float64)
+        lattice = np.hstack([moves[part].toarray(), _HEAVY * left_over[part]])
         _reduce_lattice(lattice, deadline)
         good = (lattice[:, moves.shape[1] :] == 0).all(axis=1)
-        cleared.append(lattice[good, : moves.shape[1]].astype(np.float32))
-    together: Floats32 = np.concatenate([moves[:0], *cleared])
-    return together
+        cleared.append(csr_array(lattice[good, : moves.shape[1]]))
+    return _stack(cleared, moves.shape[1])
 
 
 def _reduce_lattice(basis: Floats, deadline: float, delta: float = 0.99) -> None:

@@ -95,6 +95,27 @@ class WorldSwaps:
                     self.starts.append(self._add(start, pair, kept, everywhere)[0])
         return shown
 
+    def repair(self, world: Counts, deadline: float) -> Counts | None:
+        """A world (A, K) by swaps from numbers that have exact counts, but may be out of range."""
+
+        def miss(world: Counts) -> Counts:
+            missed: Counts = np.maximum(-world, 0) + np.maximum(world - self.most, 0)
+            return missed
+
+        while (missed := miss(world)).any():
+            if time.perf_counter() > deadline:
+                return None
+            wanted: Mask = np.any(missed > 0, axis=1)
+            own = int(self.rng.choice(np.nonzero(missed)[1]))
+            other = (own + int(self.rng.integers(1, world.shape[1]))) % world.shape[1]
+            for swaps in self._find(world, (own, other), wanted, deadline):
+                chosen = _choose_disjoint(swaps, np.ones(len(world), np.bool_))
+                new = _make(world, (own, other), swaps[chosen])
+                if miss(new).sum() < missed.sum():
+                    world = new
+                    break
+        return world
+
     def list_worlds(self, most: int) -> Iterator[Counts]:
         """At most so many worlds that show what was shown; in each, many swaps are made."""
         for number, start in enumerate(self.starts):

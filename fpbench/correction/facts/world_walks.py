@@ -76,7 +76,6 @@ class WorldWalks:
         counts (A, K) are a world.
         """
         worlds, shown, idle = [world], shown.copy(), 0
-        sizes = world.sum(axis=1)
         while idle < _IDLE and time.perf_counter() < deadline:
             todo = (shown.sum(axis=1) == 1) & ((self.most > 0).sum(axis=1) > 1)
             if not todo.any():
@@ -85,12 +84,24 @@ class WorldWalks:
             targets = self.rng.choice(np.flatnonzero(todo), _WALKS)
             starts = [worlds[place] for place in self.rng.integers(len(worlds), size=_WALKS)]
             for end in self._advance(starts, targets, shown[targets].argmax(axis=1), deadline):
-                counts = np.column_stack([sizes - end[:, 0], end]) if end.shape[1] == 1 else end
+                counts = _complete(end, world)
                 if ((counts > 0) & ~shown).any() and allows(counts):
                     shown |= counts > 0
                     worlds.append(counts)
                     idle = 0
         return worlds
+
+    def repair(
+        self, world: Counts, allows: Callable[[Counts], bool], deadline: float
+    ) -> Counts | None:
+        """A world by walks from numbers (A, K) that have exact counts, but may be out of range."""
+        nobody = np.zeros(0, np.intp)
+        while time.perf_counter() < deadline:
+            for end in self._advance([world] * _WALKS, nobody, nobody, deadline):
+                counts = _complete(end, world)
+                if allows(counts):
+                    return counts
+        return None
 
     def _advance(
         self, starts: list[Counts], targets: NDArray[np.intp], own: NDArray[np.intp],
@@ -98,9 +109,10 @@ class WorldWalks:
     ) -> list[Counts]:  # fmt: skip
         """(A, layers) numbers at the ends of walks that arrived.
 
-        Each walk has an atom, `targets`, whose people are not all of the group `own` any more.
+        Each walk has an atom, `targets`, whose people are not all of the group `own` any more, if
+        there are any.
         """
-        where, many, height = np.arange(len(starts)), len(starts), len(self.low)
+        where, many, height = np.arange(len(targets)), len(starts), len(self.low)
         low, high = (
             np.repeat(end.T[self.layers].reshape(1, -1), many, axis=0)
             for end in (self.low, self.high)
@@ -117,6 +129,11 @@ class WorldWalks:
         arrived = self._walk.walk(state, low, high, deadline)
         ends = state[arrived].reshape(len(arrived), len(self.layers), height)
         return [end[:, : self.atoms].T for end in ends]
+
+
+def _complete(end: Counts, world: Counts) -> Counts:
+    """Counts (A, K) at the end of a walk from a world (A, K)."""
+    return np.column_stack([world.sum(axis=1) - end[:, 0], end]) if end.shape[1] == 1 else end
 
 
 class _Walk:

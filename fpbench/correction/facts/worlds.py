@@ -23,7 +23,8 @@ from scipy.sparse.csgraph import connected_components
 from fpbench.base.errors import FpbenchError
 from fpbench.claims.clauses import Clauses
 from fpbench.claims.set_counts import Facts, Floats, Mask
-from fpbench.correction.exact.highs import HighsModel
+from fpbench.correction.exact.highs import WHOLE_TOLERANCE, HighsModel
+from fpbench.correction.facts.integer_moves import solve_whole
 from fpbench.correction.facts.linear_programs import Certificate, number_rows
 from fpbench.correction.facts.world_swaps import WorldSwaps
 from fpbench.correction.facts.world_walks import WorldWalks
@@ -37,6 +38,8 @@ _FAILURES = 3
 """Programs without a new world until more atoms change."""
 _SWAPPED, _WALKED = 0.4, 0.8
 """Shares of the time after which swaps end, and walks; then programs follow."""
+_ROUNDED = 0.5
+"""Share of the time in which a first world is sought near a fractional one, if none is known."""
 _SECONDS = 2.0
 """Longest program in which few atoms change."""
 
@@ -223,7 +226,7 @@ class WorldProgram(NamedTuple):
         """
         possible, many = self.possible.copy(), len(self.people)
         if not worlds:
-            world, proven = self.solve(np.zeros(0, np.intp), deadline - time.perf_counter())
+            world, proven = self._find_first(deadline)
             if world is None:
                 return None if proven else (possible, np.zeros_like(possible), [])
             worlds = [world]
@@ -283,6 +286,47 @@ class WorldProgram(NamedTuple):
             seen |= np.any(np.stack(found) > 0, axis=0)
         return worlds, seen
 
+    def _find_first(self, deadline: float) -> tuple[_Whole | None, bool]:
+        """A world (A, K), or None; and whether there is none."""
+        world = self._round(deadline) if len(self.people) > _NEAR else None
+        if world is not None:
+            return world, False
+        return self.solve(np.zeros(0, np.intp), deadline - time.perf_counter())
+
+    def _round(self, deadline: float) -> _Whole | None:
+        """A world near a fractional one; None if none was found.
+
+        Exact counts of numbers that are rounded are mended, then swaps or walks bring numbers into
+        their ranges.
+        """
+        deadline -= (deadline - time.perf_counter()) * (1 - _ROUNDED)
+        model, count = self.model(whole=False)
+        try:
+            answer = model.solve(deadline - time.perf_counter())
+        except FpbenchError:  # HiGHS gave up
+            return None
+        if answer is None or answer.values is None:
+            return None
+        values = answer.values[count]
+        world = np.floor(values + WHOLE_TOLERANCE).astype(np.int64)
+        order = np.argsort(np.argsort(world - values, axis=1), axis=1)
+        world += order < (self.people - world.sum(axis=1))[:, None]
+        told = np.flatnonzero(self.told)
+        sets, low, high = self.sets[told].astype(np.int64), self.low[told], self.high[told]
+        exact = np.flatnonzero((low == high).all(axis=1))
+        for group in range(1, world.shape[1]):
+            off = low[exact, group].astype(np.int64) - sets[exact] @ world[:, group]
+            mend = solve_whole(csr_array(sets[exact]), off, deadline)
+            if mend is None:
+                return None
+            world[:, group] += mend
+            world[:, 0] -= mend
+        most, clauses = self.people[:, None] * self.possible, len(self.clauses) > 0
+        swaps = WorldSwaps(sets, low, high, most, self.allows, clauses)
+        if swaps.exact:
+            return swaps.repair(world, deadline)
+        return WorldWalks(sets, low, high, most, deadline).repair(world, self.allows, deadline)
+
     def _find_alike(self, atom: int, rng: np.random.Generator) -> NDArray[np.intp]:
         """(A,) all atoms, those first that have most sets in common with one."""
         alike = self.sets.T @ self.sets[:, [atom]].toarray()[:, 0].astype(np.int64)
@@ -339,10 +383,12 @@ class WorldProgram(NamedTuple):
             and not len(self.clauses.find_broken(counts))
         )
 
-    def model(self, cost: ArrayLike = 0.0) -> tuple[HighsModel, NDArray[np.intp]]:
+    def model(
+        self, cost: ArrayLike = 0.0, *, whole: bool = True
+    ) -> tuple[HighsModel, NDArray[np.intp]]:
         """A program whose solutions are worlds, and its variables (A, K), of some cost."""
         model, sets, most = HighsModel(), self.sets, self.people[:, None] * self.possible
-        count = model.columns(np.zeros(most.shape), most, cost, whole=True)
+        count = model.columns(np.zeros(most.shape), most, cost, whole=whole)
         ones = np.ones(count.size)
         for own, size in zip(count, self.people, strict=True):
             model.row(own, ones[: len(own)], size, size)
@@ -359,7 +405,7 @@ class WorldProgram(NamedTuple):
         sums = coo_array(terms, (many, len(self.low))).tocsr() @ sets.astype(np.int64)
         starts = np.flatnonzero(np.diff(clauses.clause)) + 1
         for rows in np.split(np.arange(many), starts) if many else ():
-            holds = model.columns(np.zeros(len(rows) if len(rows) > 1 else 0), 1.0, whole=True)
+            holds = model.columns(np.zeros(len(rows) if len(rows) > 1 else 0), 1.0, whole=whole)
             if len(holds):
                 model.row(holds, np.ones(len(rows)), 1, len(rows))
             for place, row in enumerate(rows):

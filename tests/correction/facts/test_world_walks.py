@@ -6,7 +6,7 @@ from report_worlds import draw_tables
 from scipy.sparse import csr_array
 
 from fpbench.correction.facts import integer_moves, world_walks
-from fpbench.correction.facts.integer_moves import find_moves
+from fpbench.correction.facts.integer_moves import find_moves, solve_whole
 from fpbench.correction.facts.world_walks import WorldWalks
 
 
@@ -49,3 +49,15 @@ def test_rows_without_a_pivot_of_one_are_cleared():
     assert not (matrix @ moves.T).any()
     assert np.linalg.matrix_rank(moves) == len(moves) == matrix.shape[1] - rank
     assert np.abs(moves).max() < 10
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_whole_numbers_with_given_sums_are_found_and_short(order):
+    facts, truth = draw_tables(9, 200, np.array([3, 4, 4, 3]), order)
+    matrix = csr_array(facts.sets.astype(np.int64))
+    for sums in (matrix @ truth, matrix @ (1 - 2 * truth)):
+        found = solve_whole(matrix, sums, np.inf)
+        assert (matrix @ found == sums).all()
+        assert np.abs(found).sum() < 2 * len(truth)
+    odd = csr_array(np.ones((2, 3), np.int64))  # the same people cannot be both one and two
+    assert solve_whole(odd, np.array([1, 2]), np.inf) is None

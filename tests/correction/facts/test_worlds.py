@@ -4,14 +4,15 @@ import time
 
 import numpy as np
 import pytest
-from report_worlds import MODES, check_examples, list_vectors, publish_world
+from report_worlds import MODES, check_examples, draw_tables, list_vectors, publish_world
 
 from fpbench import InputError
 from fpbench.auditing.assessments.report_series import ReportSeries
 from fpbench.claims import ContradictionError, Facts
 from fpbench.claims.clauses import Clauses
 from fpbench.correction import propagate
-from fpbench.correction.facts.worlds import find_worlds
+from fpbench.correction.facts import world_swaps, world_walks
+from fpbench.correction.facts.worlds import WorldProgram, find_worlds
 
 _EACH = 4
 """Reports of each mode that are tried at once."""
@@ -123,6 +124,19 @@ def test_that_there_is_no_world_is_a_contradiction_if_the_groups_are_not_known()
     facts = Facts.from_tables([(np.zeros(2, np.int64), 1)], [[0, 0]], [[2, 2]], clauses=nobody)
     with pytest.raises(ContradictionError, match="set 0"):
         find_worlds(facts, np.ones((2, 2), np.bool_), None, time.perf_counter() + 60)
+
+
+@pytest.mark.parametrize(
+    ("order", "k", "wide"), [(1, 2, 0), (2, 2, 0), (1, 3, 0), (2, 3, 0), (2, 2, 1), (2, 3, 2)]
+)
+def test_a_first_world_is_near_a_fractional_one(monkeypatch, order, k, wide):
+    """Of crossed columns, without an integer program."""
+    monkeypatch.setattr(world_swaps, "_LIST", 1 << 12)
+    monkeypatch.setattr(world_walks, "_WALKS", 16)
+    facts, _ = draw_tables(5, 300, np.array([4, 5, 6]), order, k, wide)
+    program = WorldProgram.of(facts, np.ones((300, k), np.bool_))[0]
+    world = program._round(time.perf_counter() + 600)
+    assert program.allows(world)
 
 
 def test_without_time_nobody_is_decided():
