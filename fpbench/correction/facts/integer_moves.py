@@ -43,14 +43,19 @@ def find_moves(matrix: csr_array, deadline: float) -> csr_array:
     moves, left_over = _find_kernel(matrix[:, order].toarray().astype(np.float32), deadline)
     if left_over.any():
         moves = _reduce_left_over(moves, left_over, deadline)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
     parts = []
     moves = csr_array(moves[np.flatnonzero(moves.multiply(moves).sum(axis=1) < _LONG)])
     for at in range(0, moves.shape[0], _BLOCK):
-        block = moves[at : at + _BLOCK].toarray().astype(np.float32)
+        if time.perf_counter() > deadline:
+            break
+        part = csr_array(moves[at : at + _BLOCK])
+        used = np.unique(part.indices)
+        block = part[:, used].toarray().astype(np.float32)
         _subtract_pairs(block, time.perf_counter() + (deadline - time.perf_counter()) / 2)
-        parts.append(csr_array(block[:, place].astype(np.int64)))
+        row, column = np.nonzero(block)
+        ends = (row, order[used[column]])
+        values = block[row, column].astype(np.int64)
+        parts.append(csr_array((values, ends), (len(block), len(order))))
     stacked = _stack(parts, matrix.shape[1])
     # Numbers that were too large for floats are no moves.
     kept = np.flatnonzero(abs(matrix @ stacked.T).sum(axis=0) == 0)
@@ -93,6 +98,8 @@ def _find_kernel(rows: Floats32, deadline: float) -> tuple[csr_array, Floats32]:
     while waiting and time.perf_counter() < deadline:
         skipped = []
         for column in waiting:
+            if time.perf_counter() > deadline:
+                break
             where = np.flatnonzero(free & (rows[:, column] != 0))
             ones = where[np.abs(rows[where, column]) == 1]
             if not len(ones):

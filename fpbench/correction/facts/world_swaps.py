@@ -55,25 +55,26 @@ class WorldSwaps:
     """Swaps between worlds of atoms, people with the same sets."""
 
     def __init__(
-        self, sets: csr_array, low: Floats, high: Floats, most: Counts,
+        self, sets: csr_array, low: Floats, high: Floats, most: Counts, world: Counts,
         allows: Callable[[Counts], bool], clauses: bool,
     ) -> None:  # fmt: skip
         """Of (A, K) people of each group in each atom.
 
         `sets`: (M, A) which atoms are in which set. `low`, `high`: (M, K). `most`: (A, K) people of
-        an atom; 0 for a group that none of them can have. `allows`: whether counts (A, K) are a
-        world. `clauses`: whether more is known than counts.
+        an atom; 0 for a group that none of them can have. `world`: (A, K) a known world, or numbers
+        to `repair`. `allows`: whether counts (A, K) are a world. `clauses`: whether more is known
+        than counts.
         """
         self.rng = np.random.default_rng(20260104)
         self.sets, self.low, self.high = csr_array(sets.astype(np.int64)), low, high
         self.most, self.allows, self.clauses = most, allows, clauses
         self.exact = bool((low == high).all()) and not clauses
-        self.starts: list[Counts] = []
+        self.starts = [world]
         self.found: list[_Found] = []
 
-    def show(self, world: Counts, deadline: float) -> Mask:
-        """(A, K) groups that atoms have people of in worlds near one (A, K) that is known."""
-        self.starts, self.found, shown, idle = [world], [], world > 0, 0
+    def show(self, shown: Mask, deadline: float) -> None:
+        """Add groups that atoms have people of in worlds near the known one to (A, K)."""
+        idle = 0
         while idle < _IDLE and time.perf_counter() < deadline:
             todo = (shown.sum(axis=1) == 1) & ((self.most > 0).sum(axis=1) > 1)
             if not todo.any():
@@ -93,15 +94,15 @@ class WorldSwaps:
                 if len(self.starts) < _STARTS:
                     everywhere = np.ones(len(start), np.bool_)
                     self.starts.append(self._add(start, pair, kept, everywhere)[0])
-        return shown
 
-    def repair(self, world: Counts, deadline: float) -> Counts | None:
+    def repair(self, deadline: float) -> Counts | None:
         """A world (A, K) by swaps from numbers that have exact counts, but may be out of range."""
 
         def miss(world: Counts) -> Counts:
             missed: Counts = np.maximum(-world, 0) + np.maximum(world - self.most, 0)
             return missed
 
+        world = self.starts[0]
         while (missed := miss(world)).any():
             if time.perf_counter() > deadline:
                 return None

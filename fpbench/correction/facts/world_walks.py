@@ -43,15 +43,18 @@ class WorldWalks:
     """Walks between worlds of atoms, people with the same sets."""
 
     def __init__(
-        self, sets: csr_array, low: Floats, high: Floats, most: Counts, deadline: float
-    ) -> None:
+        self, sets: csr_array, low: Floats, high: Floats, most: Counts, world: Counts,
+        allows: Callable[[Counts], bool], deadline: float,
+    ) -> None:  # fmt: skip
         """Walks of (A, K) people of each group in each atom.
 
         `sets`: (M, A) which atoms are in which set. `low`, `high`: (M, K). `most`: (A, K) people of
-        an atom; 0 for a group that none of them can have. `deadline`: of the search for moves.
+        an atom; 0 for a group that none of them can have. `world`: (A, K) a known world, or numbers
+        to `repair`. `allows`: whether counts (A, K) are a world. `deadline`: of the search for
+        moves.
         """
         self.rng = np.random.default_rng(20260104)
-        self.atoms, self.most = len(most), most
+        self.atoms, self.most, self.worlds, self.allows = len(most), most, [world], allows
         exact = (low == high).all(axis=1)
         whole = csr_array(sets.astype(np.int64))
         self.ranged = csr_array(whole[~exact])
@@ -67,15 +70,9 @@ class WorldWalks:
         self.high = np.vstack([most, high[~exact].astype(np.int64)])
         self._walk = _Walk(self.moves, len(self.layers), self.rng)
 
-    def show(
-        self, world: Counts, shown: Mask, allows: Callable[[Counts], bool], deadline: float
-    ) -> list[Counts]:
-        """Worlds (A, K) that were found, each of which shows new groups; the known one first.
-
-        `world`: (A, K) a known world. `shown`: (A, K) groups in it and others. `allows`: whether
-        counts (A, K) are a world.
-        """
-        worlds, shown, idle = [world], shown.copy(), 0
+    def show(self, shown: Mask, deadline: float) -> None:
+        """Add groups that atoms have people of in worlds near the known one to (A, K)."""
+        idle, worlds = 0, self.worlds
         while idle < _IDLE and time.perf_counter() < deadline:
             todo = (shown.sum(axis=1) == 1) & ((self.most > 0).sum(axis=1) > 1)
             if not todo.any():
@@ -84,22 +81,19 @@ class WorldWalks:
             targets = self.rng.choice(np.flatnonzero(todo), _WALKS)
             starts = [worlds[place] for place in self.rng.integers(len(worlds), size=_WALKS)]
             for end in self._advance(starts, targets, shown[targets].argmax(axis=1), deadline):
-                counts = _complete(end, world)
-                if ((counts > 0) & ~shown).any() and allows(counts):
+                counts = _complete(end, worlds[0])
+                if ((counts > 0) & ~shown).any() and self.allows(counts):
                     shown |= counts > 0
                     worlds.append(counts)
                     idle = 0
-        return worlds
 
-    def repair(
-        self, world: Counts, allows: Callable[[Counts], bool], deadline: float
-    ) -> Counts | None:
+    def repair(self, deadline: float) -> Counts | None:
         """A world by walks from numbers (A, K) that have exact counts, but may be out of range."""
         nobody = np.zeros(0, np.intp)
         while time.perf_counter() < deadline:
-            for end in self._advance([world] * _WALKS, nobody, nobody, deadline):
-                counts = _complete(end, world)
-                if allows(counts):
+            for end in self._advance(self.worlds * _WALKS, nobody, nobody, deadline):
+                counts = _complete(end, self.worlds[0])
+                if self.allows(counts):
                     return counts
         return None
 

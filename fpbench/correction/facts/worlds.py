@@ -36,8 +36,9 @@ _NEAR = 50
 _GROWTH = 2
 _FAILURES = 3
 """Programs without a new world until more atoms change."""
-_SWAPPED, _WALKED = 0.4, 0.8
-"""Shares of the time after which swaps end, and walks; then programs follow."""
+_NEARBY, _TURNS = 0.8, 16
+"""Share of the time of swaps and walks, and the number of turns in it: what has shown more in its
+last turn has the next one; then programs follow."""
 _ROUNDED = 0.5
 """Share of the time in which a first world is sought near a fractional one, if none is known."""
 _SECONDS = 2.0
@@ -273,18 +274,25 @@ class WorldProgram(NamedTuple):
     def _look_nearby(self, world: _Whole, deadline: float) -> tuple[list[_Whole], Mask]:
         """Worlds that swaps and walks lead to, and (A, K) groups in these and others that exist."""
         most, told = self.people[:, None] * self.possible, np.flatnonzero(self.told)
-        ends, now = (self.low[told], self.high[told]), time.perf_counter()
-        swapped, walked = (now + (deadline - now) * share for share in (_SWAPPED, _WALKED))
-        swaps = WorldSwaps(self.sets[told], *ends, most, self.allows, len(self.clauses) > 0)
-        seen = swaps.show(world, swapped)
+        known = self.sets[told], self.low[told], self.high[told], most, world, self.allows
+        swaps, walks = WorldSwaps(*known, len(self.clauses) > 0), None
+        now = time.perf_counter()
+        end, turn = now + (deadline - now) * _NEARBY, (deadline - now) * _NEARBY / _TURNS
+        seen, rates = world > 0, np.array([np.inf, np.inf])
+        while rates.any() and time.perf_counter() < end:
+            if not ((seen.sum(axis=1) == 1) & (self.possible.sum(axis=1) > 1)).any():
+                break
+            best = int(rates.argmax())
+            if best and walks is None:
+                walks = WorldWalks(*known, end)
+            before, began = seen.sum(), time.perf_counter()
+            (walks if best and walks else swaps).show(seen, min(began + turn, end))
+            passed = time.perf_counter() - began
+            # What has not ended by itself might show somebody yet.
+            rates[best] = (seen.sum() - before + (passed >= turn) / 2) / passed
         limit = _limit_examples(int(self.people.sum()))
         worlds = list(filter(self.allows, swaps.list_worlds(limit)))
-        if ((seen.sum(axis=1) == 1) & (self.possible.sum(axis=1) > 1)).any():
-            walks = WorldWalks(self.sets[told], *ends, most, walked)
-            found = walks.show(world, seen, self.allows, walked)
-            worlds += found[1:]
-            seen |= np.any(np.stack(found) > 0, axis=0)
-        return worlds, seen
+        return worlds + ([] if walks is None else walks.worlds[1:]), seen
 
     def _find_first(self, deadline: float) -> tuple[_Whole | None, bool]:
         """A world (A, K), or None; and whether there is none."""
@@ -321,11 +329,11 @@ class WorldProgram(NamedTuple):
                 return None
             world[:, group] += mend
             world[:, 0] -= mend
-        most, clauses = self.people[:, None] * self.possible, len(self.clauses) > 0
-        swaps = WorldSwaps(sets, low, high, most, self.allows, clauses)
+        known = sets, low, high, self.people[:, None] * self.possible, world, self.allows
+        swaps = WorldSwaps(*known, len(self.clauses) > 0)
         if swaps.exact:
-            return swaps.repair(world, deadline)
-        return WorldWalks(sets, low, high, most, deadline).repair(world, self.allows, deadline)
+            return swaps.repair(deadline)
+        return WorldWalks(*known, deadline).repair(deadline)
 
     def _find_alike(self, atom: int, rng: np.random.Generator) -> NDArray[np.intp]:
         """(A,) all atoms, those first that have most sets in common with one."""

@@ -108,12 +108,13 @@ def test_swaps_decide_most_people_of_crossed_columns(monkeypatch, order, k, wide
         """Ends the search after the swaps."""
 
     class Noted(WorldSwaps):
-        def show(self, world, deadline):
-            shown = super().show(world, deadline)
-            undecided.extend((groups > 0).sum(axis=1) == 1 for groups in (world, shown))
+        def show(self, shown, deadline):
+            world = shown.copy()
+            super().show(shown, np.inf)
+            undecided.extend(groups.sum(axis=1) == 1 for groups in (world, shown))
             listed = list(self.list_worlds(1000))
             assert all(map(self.allows, listed))  # no swap ends at numbers that the facts exclude
-            assert (np.any([new > 0 for new in [world, *listed]], axis=0) == shown).all()
+            assert (np.any([world, *(new > 0 for new in listed)], axis=0) == shown).all()
             raise ShownError
 
     monkeypatch.setattr(worlds, "WorldSwaps", Noted)
@@ -129,7 +130,8 @@ def test_merged_swaps_keep_all_counts(monkeypatch, seed):
     facts, truth = draw_tables(seed, 200, np.full(6, 3), 1)
     sets = csr_array(facts.sets.astype(np.int64))
     world = np.eye(2, dtype=np.int64)[truth]
-    known = WorldSwaps(sets, facts.low, facts.high, np.ones_like(world), facts.allows, False)
+    ends = facts.low, facts.high, np.ones_like(world)
+    known = WorldSwaps(sets, *ends, world, facts.allows, False)
     todo = np.arange(200) % 2 == 0
     found = list(known._find(world, (0, 1), todo, np.inf))
     assert sum(map(len, found)) > 1000

@@ -20,10 +20,12 @@ def test_walks_decide_most_people_of_crossed_columns(monkeypatch, order, k, wide
     def allow(counts):
         return facts.allows(counts.argmax(axis=1))
 
-    walks = WorldWalks(sets, facts.low, facts.high, np.ones_like(world), np.inf)
-    found = walks.show(world, world > 0, allow, np.inf)
-    assert all(map(allow, found))
-    assert (np.any(found, axis=0).sum(axis=1) > 1).mean() > 0.3
+    walks = WorldWalks(sets, facts.low, facts.high, np.ones_like(world), world, allow, np.inf)
+    shown = world > 0
+    walks.show(shown, np.inf)
+    assert all(map(allow, walks.worlds))
+    assert (np.any(np.stack(walks.worlds) > 0, axis=0) == shown).all()
+    assert (shown.sum(axis=1) > 1).mean() > 0.3
 
 
 @pytest.mark.parametrize("order", [1, 2])
