@@ -11,12 +11,13 @@ WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./
 COPY fpbench ./fpbench
 COPY benchmarks ./benchmarks
+COPY plugins/fpbench-curator ./plugins/fpbench-curator
 COPY plugins/fpbench-dask ./plugins/fpbench-dask
 COPY plugins/fpbench-membership ./plugins/fpbench-membership
 RUN python -m venv /opt/fpbench \
     && /opt/fpbench/bin/python -m pip install --no-cache-dir \
-        ".[ip,search,parquet,serve,report,figures]" ./plugins/fpbench-dask \
-        ./plugins/fpbench-membership
+        ".[ip,search,parquet,report,figures]" ./plugins/fpbench-curator \
+        ./plugins/fpbench-dask ./plugins/fpbench-membership
 
 FROM python:3.13-slim
 COPY --from=build /opt/fpbench /opt/fpbench

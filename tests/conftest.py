@@ -40,7 +40,7 @@ LONGEST = (
     "execution/isolation/test_isolation.py", "testing/test_conformance.py",
     "report/test_report_browser.py", "testing/test_laws.py",
     "system/test_adult_attack.py", "docs/test_tutorial.py", "store/test_foreign_runs.py",
-    "cli/test_assess.py", "system/test_kernels.py", "privacy/curator/test_service.py",
+    "cli/test_assess.py", "system/test_kernels.py",
     "builtin/test_learners.py", "testing/test_testing.py",
     "correction/test_posterior_of_groups.py",
     "system/test_real_data.py", "correction/exact/test_agreement.py", "execution/test_runner.py",

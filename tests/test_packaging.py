@@ -78,7 +78,7 @@ def test_the_image_is_made_of_what_is_there_and_runs_as_nobody_special(tmp_path)
 
 def test_the_extras_are_there():
     extras = PROJECT["optional-dependencies"]
-    names = {"cp", "ip", "search", "acs", "parquet", "serve"}
+    names = {"cp", "ip", "search", "acs", "parquet"}
     assert {*names, "all"} <= set(extras)
     assert all(name in extras["all"][0] for name in names)
 

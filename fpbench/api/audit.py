@@ -107,7 +107,7 @@ def audit(
         Features of the n people, as the model takes them; ignored if predictions are given.
     sensitive
         (n,) the group of each person, a data frame of several attributes, which are crossed, or a
-        curator of the groups: a `Curator`, or a `RemoteCurator` on another machine.
+        curator of the groups: a `Curator`, or `fpbench-curator`'s `RemoteCurator` elsewhere.
     labels
         (n,) true labels; every metric but statistical parity needs them. Without epsilon they add
         the rates that depend on labels.

@@ -19,7 +19,6 @@ import typer
 from fpbench.base.errors import FpbenchError, PluginError, RunLostError
 from fpbench.cli import assess as assess_cli
 from fpbench.cli import check as check_cli
-from fpbench.cli import curator as curator_cli
 from fpbench.cli import data as data_cli
 from fpbench.cli import leaderboard as leaderboard_cli
 from fpbench.cli import report as report_cli
@@ -44,7 +43,6 @@ COMPLETE = "_FPBENCH_COMPLETE"
 
 app = group("fpbench", "Measure what fair machine-learning models give away about people.")
 app.add_typer(data_cli.app, name="data")
-app.add_typer(curator_cli.app, name="curator")
 app.command(cls=Command)(leaderboard_cli.leaderboard)
 app.command(cls=Command)(leaderboard_cli.compare)
 

@@ -141,7 +141,8 @@ class Release(InWords):
 class HistogramSource(Protocol):
     """The owner of people's groups, who answers histogram queries under differential privacy.
 
-    `fpbench.privacy.Curator` in this process, `fpbench.privacy.RemoteCurator` on another machine.
+    `fpbench.privacy.Curator` in this process; `RemoteCurator` of the package `fpbench-curator`, on
+    another machine.
     """
 
     @property

@@ -13,6 +13,7 @@ _OFFERED = {
     ("fpbench-dask", "engine"): "dask",
     ("fpbench-membership", "auditor"): "membership, epsilon-lower-bound",
     ("fpbench-board", "command"): "board",
+    ("fpbench-curator", "command"): "curator",
 }
 OWN_PLUGINS = {
     (kind, name): package

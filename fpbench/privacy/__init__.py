@@ -6,6 +6,18 @@ the ledger of spent budgets, curators of people's groups, repaired counts, noisy
 Imports `base`, `data`, `components`.
 """
 
+from typing import Any
+
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name; ImportError names the package of one that has left."""
+    if name == "RemoteCurator":
+        raise ImportError(
+            "RemoteCurator is in the package fpbench-curator (in a checkout of fpbench: pip "
+            "install ./plugins/fpbench-curator): from fpbench_curator import RemoteCurator"
+        )
+    return _load(name)

@@ -13,7 +13,7 @@ from .consistent_counts import find_invalid_answers as find_invalid_answers
 from .consistent_counts import project_counts as project_counts
 from .curator.curator import Curator as Curator
 from .curator.recording import RecordingCurator as RecordingCurator
-from .curator.remote import RemoteCurator as RemoteCurator
+from .ledger import Balance as Balance
 from .ledger import Ledger as Ledger
 from .noisy_votes import VoteCost as VoteCost
 from .noisy_votes import VoteLabels as VoteLabels

@@ -31,12 +31,19 @@ _MOST_TIMES = 2**63 - 1
 
 
 class Balance(NamedTuple):
-    """A part of a budget: what is spent, or what remains."""
+    """A part of a budget: what is spent, or what remains.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The guarantee.
+    rho
+        The same as zero-concentrated privacy, with `zcdp` accounting.
+    """
 
     epsilon: float
     delta: float
     rho: float | None = None
-    """With `zcdp` accounting."""
 
 
 class Ledger:

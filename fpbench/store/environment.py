@@ -77,7 +77,6 @@ def list_extras() -> list[tuple[str, str]]:
         ("search", "optuna"),
         ("acs", "folktables"),
         ("parquet", "pyarrow"),
-        ("serve", "fastapi"),
         ("report", "plotly"),
         ("figures", "matplotlib"),
     ):

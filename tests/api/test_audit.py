@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from serving import TOKEN, serving, write_people
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -180,30 +179,6 @@ def test_the_same_seed_says_the_same():
     assert (first.values == again.values).all()
     assert (first.high == again.high).all()
     assert (first.values != other.values).any()
-
-
-@pytest.mark.slow
-def test_a_curator_on_another_machine(tmp_path):
-    """What it is sent has no groups in it, and what it answers is all that is known."""
-    options, X = write_people(tmp_path, 200), np.arange(200)[:, None] % 5
-    tree = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] > 2)
-    with serving(tmp_path, *options, "--epsilon", 2) as served:
-        curator = fpbench.privacy.RemoteCurator(served.url, TOKEN)
-        for mode in ("partition", "reference"):
-            release = fpbench.audit(
-                tree, X, curator, epsilon=0.5, mode=mode,
-                mechanism={"use": "discrete-laplace", "noise": "secure"},
-            )  # fmt: skip
-            assert 0 <= release.low[0] <= release.values[0] <= release.high[0] <= 1
-            assert release.low[0] < release.high[0]
-            assert (release.noise, release.guarantee.epsilon) == ("secure", 0.5)
-        assert curator.remaining.epsilon == pytest.approx(1.0)
-        assert sum("cells" in line for line in served.log) == 3
-        with pytest.raises(BudgetError):
-            fpbench.audit(
-                tree, X, curator, epsilon=1.5,
-                mechanism={"use": "discrete-laplace", "noise": "secure"},
-            )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -229,7 +229,7 @@ def named(tmp_path, toys):
 
 NO_RESULTS = (
     "Allowed Attribute Case Check Clause ComponentWords Content DataHome Filter FolderChanges Limits "
-    "RemoteCurator Sample Source Step Verdict _Table"
+    "Sample Source Step Verdict _Table"
 )
 """Classes that are parts of texts which others print, show no names, or show them by `repr`."""
 

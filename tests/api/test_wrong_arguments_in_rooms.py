@@ -144,7 +144,6 @@ RIGHT = {
             "self": privacy.RecordingCurator(privacy.Curator(GROUPS)), "cells": GROUPS,
             "n_cells": 2, "epsilon": 1.0, "mechanism": LAPLACE,
         },
-        "RemoteCurator": {"url": "http://127.0.0.1:1", "token": "x" * 32, "timeout": 0.1},
         "VoteCost": {"answers": 3},
         "VoteCost.epsilon": {"self": privacy.VoteCost(3), **SIGMA, **DELTA},
         "VoteCost.papers_epsilon": {"self": privacy.VoteCost(3), **SIGMA, **DELTA},
@@ -179,7 +178,7 @@ INNER = {
                "Facts.soften", "Facts.weigh", "KnownUnfairness.conditions", "RateBounds.conditions",
                "RateConstraint.conditions", "ShareBounds.conditions"},
     "correction": {"ConditionedBeliefs", "CountedProblem", "OptimalCorrector"},
-    "privacy": {"RemoteCurator.histogram"},
+    "privacy": {"Balance"},
 }  # fmt: skip
 """What only fpbench makes and calls: parts of constraints, answers of functions, base classes."""
 MADE = {"Facts"}

@@ -81,9 +81,6 @@ ALLOWED = {
     # Tables that the user named: one function opens them, the others parse its bytes.
     ("tabular/table_files.py", "parse_parquet"): "pd.read_parquet",
     # What a curator is told to serve, and its ledger.
-    ("privacy/curator/files.py", "_read_parquet"): "parquet.read_schema pd.read_parquet",
-    ("privacy/curator/files.py", "_read_text"): "path.open",
-    ("privacy/curator/files.py", "read_token"): "path.read_text",
     ("privacy/ledger_files.py", "_connect"): "sqlite3.connect",
     ("privacy/ledger_files.py", "_create"): "os.open",
     # Files of fpbench, of plugins that are installed, and of the system.
@@ -110,7 +107,6 @@ ALLOWED = {
     ("execution/wire/answers.py", "unpack"): "zipfile.ZipFile archive.open",
     # No files.
     ("store/export.py", "_escape_texts"): "printable.rename",
-    ("privacy/curator/remote.py", "RemoteCurator._send"): "self._opener.open",
 }
 """Who opens files, and how; each a reason why it is no file of a run directory."""
 

@@ -406,7 +406,7 @@ def test_every_command_that_discovers_has_the_option():
         options = {option for parameter in command.params for option in parameter.opts}
         found.setdefault(command.name, set()).add("--no-third-party" in options)
     for name in ("run", "plan", "reproduce", "plugins", "describe", "doctor", "list", "fetch",
-                 "verify", "serve"):  # fmt: skip
+                 "verify"):  # fmt: skip
         assert found[name] == {True}, name
 
 

@@ -83,6 +83,7 @@ def test_the_table_of_our_plugins_is_what_they_offer():
         ("majority-hello", "fpbench-hello"),
         ("dask", "fpbench-dask"),
         ("board", "fpbench-board"),
+        ("curator", "fpbench-curator"),
     }
     assert offered == {(name, package) for (_, name), package in OWN_PLUGINS.items()}
 

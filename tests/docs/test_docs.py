@@ -36,7 +36,7 @@ from fpbench.matrix.plan import make_plan
 
 LANGUAGES = {"python", "toml", "sh", "bash", "console", "json", "text", "yaml", "bibtex", "csv"}
 ELSEWHERE = {
-    "docs/curator.md": "privacy/curator/test_service.py",
+    "docs/curator.md": "../plugins/fpbench-curator/tests/test_curator_service.py",
     "docs/data.md": "test_packaging.py",
     "docs/pate.md": "builtin/test_pate.py",
     "docs/pflr.md": "../plugins/fpbench-defences/tests/test_pflr.py",

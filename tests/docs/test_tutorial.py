@@ -18,7 +18,7 @@ from pages import PAGES, ROOT, blocks, joined
 
 PAGE = PAGES["docs/tutorial.md"]
 INSTALL = ["python3 -m venv .venv", ". .venv/bin/activate", "pip install ."]
-EXTRAS = ["plotly", "matplotlib", "fastapi", "uvicorn", "cplex",
+EXTRAS = ["plotly", "matplotlib", "cplex",
           "folktables", "pyarrow", "pyomo", "optuna", "pytest", "hypothesis", "selenium"]  # fmt: skip
 HIDDEN = f"""
 from importlib.machinery import PathFinder
@@ -76,17 +76,17 @@ def test_what_only_extras_bring_is_known():
     """So that no new extra goes unnoticed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    listed = [line for name in ("cp", "ip", "search", "acs", "parquet", "serve", "report",
+    listed = [line for name in ("cp", "ip", "search", "acs", "parquet", "report",
                            "figures")
               for line in extras[name]]  # fmt: skip
     assert {re.match(r"[\w-]+", line)[0] for line in listed} <= set(EXTRAS)
-    assert "fpbench-toolkit[cp,ip,search,acs,parquet,serve,report,figures]" in extras["all"]
+    assert "fpbench-toolkit[cp,ip,search,acs,parquet,report,figures]" in extras["all"]
 
 
 @pytest.mark.slow
 def test_without_extras_is_without_extras(place):
     said = run(place / "venv/bin/fpbench", "doctor", cwd=place / "work")
-    for extra in ("cp", "ip", "search", "parquet", "serve", "report", "figures"):
+    for extra in ("cp", "ip", "search", "parquet", "report", "figures"):
         assert re.search(rf"^ +{extra} +(?!installed)", said, re.M), said
 
 

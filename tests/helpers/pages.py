@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -122,33 +122,19 @@ def quickstart_run(where):
 
 @contextmanager
 def a_curator(where):
-    """A curator's service, and an auditor's file of the same people."""
-    from serving import TOKEN, serving
+    """A curator in this process in place of a service, and an auditor's file of the same people."""
+    from fpbench.privacy import Curator, Ledger
 
     X, labels, group, _ = people(3000)
     X.assign(hired=labels).to_csv(where / "auditor.csv", index=False)
-    (where / "people.csv").write_text("\n".join(["sex", *group, ""]))
-    (where / "token").write_text(TOKEN + "\n")
-    (where / "token").chmod(0o600)
-    (command,) = [
-        words
-        for block in blocks(PAGES["docs/audit-guide.md"], "sh")
-        for words in joined(block.text)
-        if words[:3] == ["fpbench", "curator", "serve"]
-    ]
-    options = command[3:]
-    for tls in ("--certfile", "--keyfile", "--host"):  # TLS has tests of its own
-        place = options.index(tls)
-        del options[place : place + 2]
-    with ExitStack() as stack:
-        served = stack.enter_context(serving(where, *options))
+    curator = Curator(group, ledger=Ledger(2.0))
 
-        def here(code):
-            return code.replace("https://curator.example:8731", served.url).replace(
-                ', cafile="cert.pem"', f', token="{TOKEN}"'
-            )
+    def here(code):
+        return code.replace("from fpbench_curator import RemoteCurator\n", "").replace(
+            'RemoteCurator("https://curator.example:8731", cafile="cert.pem")', "here"
+        )
 
-        yield {}, here
+    yield {"here": curator}, here
 
 
 @contextmanager

@@ -11,9 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fpbench.base.distribution import tell_extra
-from fpbench.base.errors import DataError, InputError
-from fpbench.data.attributes import check_column
+from fpbench import DataError, InputError
+from fpbench.base import suggest_name, tell_extra
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -112,10 +111,8 @@ def _read_parquet(path: Path, columns: list[str]) -> DataFrame:
 
 def _check(path: Path, columns: list[str], header: list[str]) -> None:
     for name in columns:
-        try:
-            check_column(name, header)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+        if name not in header:
+            raise InputError(f"{path}: no column {name!r}; {suggest_name(name, header)}")
         if header.count(name) > 1:
             raise DataError(f"{path}: {header.count(name)} columns have the name {name!r}")
 

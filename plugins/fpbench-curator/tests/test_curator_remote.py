@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from fpbench_curator import RemoteCurator
 
 import fpbench
 from fpbench import BudgetError, FpbenchError, InputError
-from fpbench.privacy import RemoteCurator
 
 TOKEN = "a-token-of-many-letters"
 DISCRETE = fpbench.component("mechanism", "discrete-laplace", noise="secure")
@@ -94,6 +94,12 @@ def test_many_cells_are_sent_in_wider_numbers():
         ({"epsilon": []}, "epsilon"),
         ({"epsilon": np.inf}, "epsilon must be above 0 and finite"),
         ({"epsilon": [0.5, 1e-10]}, "epsilon must be at least 1e-09, not 1e-10"),
+        *(
+            ({"epsilon": wrong}, "epsilon must be ")
+            for wrong in ("much", True, None, [True, True], ["1"], [[1.0], [1.0, 2.0]])
+        ),
+        ({"mechanism": "discrete-laplace"}, "mechanism must be a component"),
+        ({"n_cells": "2"}, "n_cells must be a whole number"),
         ({"repetitions": 0}, "repetitions"),
         ({"repetitions": 100_000}, "asks for 400,000 counts"),
     ],
@@ -168,7 +174,7 @@ def test_a_question_that_got_no_answer_may_have_been_paid_for():
 
 @pytest.mark.parametrize(
     "url",
-    ["", "127.0.0.1:8000", "ftp://x", "file:///etc/passwd", "http://", "http://x:port",
+    ["", 8000, None, "127.0.0.1:8000", "ftp://x", "file:///etc/passwd", "http://", "http://x:port",
      "http://x:99999", "https://me:secret@x", "https://x/?a=b", "https://x/#a", "http://[::1"],
 )  # fmt: skip
 def test_addresses_that_are_none(url):
@@ -219,6 +225,6 @@ def test_it_warns_of_what_others_can_read(tmp_path):
     (tmp_path / "no.pem").write_text("no certificate")
     with pytest.raises(InputError, match="cafile .* cannot be used"):
         RemoteCurator("https://curator.example", TOKEN, cafile=tmp_path / "no.pem")
-    for timeout in (0, -1, np.inf, np.nan):
+    for timeout in (0, -1, np.inf, np.nan, "10"):
         with pytest.raises(InputError, match="timeout must be "):
             RemoteCurator("https://curator.example", TOKEN, timeout=timeout)

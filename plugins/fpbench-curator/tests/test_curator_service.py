@@ -14,15 +14,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import typer
+from fpbench_curator import RemoteCurator
+from fpbench_curator.commands import app
+from fpbench_curator.service import RateLimit
 from serving import FPBENCH, TOKEN, Served, make_certificate, serving, write_people
+from sklearn.tree import DecisionTreeClassifier
 from typer.testing import CliRunner
 
 import fpbench
 from fpbench import BudgetError, FpbenchError, InputError
-from fpbench.cli import curator as curator_cli
-from fpbench.privacy import Ledger, RemoteCurator
-from fpbench.privacy.curator import web as curator_http
-from fpbench.privacy.curator.service import RateLimit
+from fpbench.privacy import Ledger
 
 DISCRETE = fpbench.component("mechanism", "discrete-laplace", noise="secure")
 PEOPLE = 60
@@ -111,7 +113,6 @@ def test_a_client_with_a_wrong_token_is_told(shared):
         _ = RemoteCurator(shared.url, "b" * 20).groups
 
 
-@pytest.mark.quick_cases(5)
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -395,7 +396,7 @@ def start(tmp_path, monkeypatch):
         given |= dict(zip(changes[::2], map(str, changes[1::2]), strict=True))
         file = given.pop("FILE", options[0])
         words = ["serve", file, *(word for pair in given.items() for word in pair)]
-        done = CliRunner().invoke(curator_cli.app, words)
+        done = CliRunner().invoke(app, words)
         assert isinstance(done.exception, InputError), done.exception
         assert "curator of" not in done.stdout
         return str(done.exception)
@@ -454,14 +455,6 @@ def test_it_does_not_start_with_what_cannot_be_used(start, tmp_path):
     assert "cannot listen on no.such.host.invalid" in start("--host", "no.such.host.invalid")
 
 
-def test_without_its_extra_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(curator_http, "find_spec", lambda name: None)
-    options = ["--sensitive", "sex", "--epsilon", "1", "--ledger", "l", "--token-file", "t"]
-    done = CliRunner().invoke(curator_cli.app, ["serve", "people.csv", *options])
-    assert isinstance(done.exception, InputError)
-    assert "needs fastapi and uvicorn: pip install 'fpbench-toolkit[serve]'" in str(done.exception)
-
-
 def test_a_bucket_lets_a_second_through_at_once_and_then_the_rate():
     limit = RateLimit(5)
     assert [limit.wait("a", 100.0) for _ in range(5)] == [0] * 5
@@ -476,3 +469,35 @@ def test_a_bucket_lets_a_second_through_at_once_and_then_the_rate():
     slow = RateLimit(0.1)
     assert slow.wait("a", 0) == 0
     assert slow.wait("a", 0) == pytest.approx(10)
+
+
+@pytest.mark.slow
+def test_a_curator_on_another_machine(tmp_path):
+    """What it is sent has no groups in it, and what it answers is all that is known."""
+    options, X = write_people(tmp_path, 200), np.arange(200)[:, None] % 5
+    tree = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] > 2)
+    with serving(tmp_path, *options, "--epsilon", 2) as served:
+        curator = RemoteCurator(served.url, TOKEN)
+        for mode in ("partition", "reference"):
+            release = fpbench.audit(
+                tree, X, curator, epsilon=0.5, mode=mode,
+                mechanism={"use": "discrete-laplace", "noise": "secure"},
+            )  # fmt: skip
+            assert 0 <= release.low[0] <= release.values[0] <= release.high[0] <= 1
+            assert release.low[0] < release.high[0]
+            assert (release.noise, release.guarantee.epsilon) == ("secure", 0.5)
+        assert curator.remaining.epsilon == pytest.approx(1.0)
+        assert sum("cells" in line for line in served.log) == 3
+        with pytest.raises(BudgetError):
+            fpbench.audit(
+                tree, X, curator, epsilon=1.5,
+                mechanism={"use": "discrete-laplace", "noise": "secure"},
+            )  # fmt: skip
+
+
+@pytest.mark.parametrize("page", ["docs/audit-guide.md", "docs/running.md"])
+def test_the_commands_of_other_pages_are_understood(page):
+    text = (Path(__file__).parents[3] / page).read_text().replace("\\\n", " ")
+    (command,) = re.findall(r"fpbench curator serve (.*)", text)
+    serve = typer.main.get_command(app).commands["serve"]
+    assert serve.make_context("serve", shlex.split(command)).params["host"] == "0.0.0.0"

@@ -10,10 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fpbench.base.errors import InputError
-from fpbench.components.guarantee import LEAST_EPSILON
-from fpbench.components.mechanism import Mechanism
-from fpbench.privacy.curator.curator import check_cells, check_range
+from fpbench import LEAST_EPSILON, InputError, Mechanism
 
 ABOUT, HISTOGRAM_QUERY = "/v1/about", "/v1/histogram"
 """Paths of the two routes, GET and POST."""
@@ -56,8 +53,16 @@ class QueryMessage(BaseModel):
         people: int,
     ) -> QueryMessage:
         """The query of an auditor; InputError if cells or numbers are out of range."""
-        codes = check_cells(cells, n_cells, people)
-        check_range(codes, n_cells)
+        codes = np.asarray(cells)
+        if codes.shape != (people,):
+            raise InputError(f"cells are of shape {codes.shape}, and there are {people:,} people")
+        if codes.dtype.kind not in "biu":
+            raise InputError(f"cells must be whole numbers, not {codes.dtype}")
+        if not isinstance(n_cells, int | np.integer) or not 1 <= n_cells <= MOST_ANSWERS:
+            raise InputError(
+                f"n_cells must be a whole number of 1 to {MOST_ANSWERS:,}, not {n_cells!r}"
+            )
+        _check_range(codes, int(n_cells))
         width = next(w for w in _WIDTHS if n_cells <= 1 << (8 * w - 1))
         packed = base64.b64encode(np.asarray(codes, _WIDTHS[width]).tobytes())
         return cls._validate(
@@ -99,7 +104,7 @@ class QueryMessage(BaseModel):
                 f"make {people * self.width:,}"
             )
         codes = np.frombuffer(packed, _WIDTHS[self.width])
-        check_range(codes, self.n_cells)
+        _check_range(codes, self.n_cells)
         return codes
 
     def check_size(self, groups: int) -> None:
@@ -107,6 +112,11 @@ class QueryMessage(BaseModel):
         counts = len(self.epsilon) * self.repetitions * self.n_cells * groups
         if counts > MOST_ANSWERS:
             raise InputError(f"asks for {counts:,} counts; {MOST_ANSWERS:,} is the most at once")
+
+
+def _check_range(cells: NDArray[Any], n_cells: int) -> None:
+    if cells.max() >= n_cells or cells.min() < -1:
+        raise InputError(f"cells must be in 0..{n_cells - 1}, or -1 for none")
 
 
 def compute_longest_query(people: int) -> int:

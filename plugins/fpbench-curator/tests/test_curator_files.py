@@ -2,10 +2,10 @@
 
 import pandas as pd
 import pytest
+from fpbench_curator.files import is_readable_by_others, read_sensitive, read_token
 
 from fpbench import InputError
 from fpbench.privacy import Curator
-from fpbench.privacy.curator.files import is_readable_by_others, read_sensitive, read_token
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
-"""The HTTP of a curator's service: FastAPI carries requests, uvicorn serves them."""
+"""The HTTP of a curator's service: Starlette carries requests, uvicorn serves them."""
 
-# No `from __future__ import annotations`: FastAPI reads the annotations of routes, and could not
-# find names that are imported in the function that makes them.
+from __future__ import annotations
 
 import asyncio
 import json
@@ -10,53 +9,33 @@ import math
 import socket
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fpbench.base.distribution import tell_extra
-from fpbench.base.errors import FpbenchError, InputError
-from fpbench.privacy.curator.connections import (
-    Peer,
-    compute_connection_limit,
-    create_limited_server,
-    get_place,
-)
-from fpbench.privacy.curator.service import RefusedError, Service
-from fpbench.privacy.curator.uploads import Uploads
-from fpbench.privacy.curator.wire import ABOUT, HISTOGRAM_QUERY
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
-if TYPE_CHECKING:
-    from fastapi import FastAPI, Request
-    from starlette.responses import Response
-    from uvicorn import Server
+from fpbench import FpbenchError, InputError
+from fpbench_curator.service import RefusedError, Service
+from fpbench_curator.wire import ABOUT, HISTOGRAM_QUERY
 
-log = logging.getLogger("fpbench.privacy.curator.curator")
+log = logging.getLogger("fpbench_curator")
 """One line of JSON for each query: time, kind and outcome; no data, no token."""
 
-_WAITING = 1024
-"""Callers that may wait to be accepted; further ones try again after 1 s."""
-_AT_ONCE = 8
-"""Queries that are answered at the same time, each with its cells in memory."""
+SECONDS_TO_SEND = 60.0
+"""Limit for a whole query to arrive."""
 
 Work = Callable[[dict[str, Any]], Awaitable[Any]]
 """Answers a request, and completes its log entry."""
 
 
-def make_app(service: Service) -> "FastAPI":
+def make_app(service: Service) -> Starlette:
     """The service as an ASGI application."""
-    from fastapi import FastAPI, Request
-    from starlette.concurrency import run_in_threadpool
-    from starlette.exceptions import HTTPException
-    from starlette.responses import Response
-
-    # A redirection of /v1/about/ would lead to any host that the caller names.
-    app = FastAPI(
-        title="fpbench curator", docs_url=None, redoc_url=None, openapi_url=None,
-        redirect_slashes=False,
-    )  # fmt: skip
-    turns = asyncio.Semaphore(_AT_ONCE)
-    uploads = Uploads(service.most_bytes, _AT_ONCE)
 
     async def about(request: Request) -> Response:
         async def work(_: dict[str, Any]) -> Any:
@@ -66,13 +45,8 @@ def make_app(service: Service) -> "FastAPI":
 
     async def histogram(request: Request) -> Response:
         async def work(entry: dict[str, Any]) -> Any:
-            _refuse_long(request, service.most_bytes)
-            # Read before its turn, so that a slow sender does not delay others.
-            async with (
-                uploads.read(request.stream(), get_place(_get_address(request))) as parts,
-                turns,
-            ):
-                return await run_in_threadpool(service.answer, b"".join(parts), entry)
+            body = await _read_query(request, service.most_bytes)
+            return await run_in_threadpool(service.answer, body, entry)
 
         return await _handle(service, request, "histogram", work)
 
@@ -88,23 +62,24 @@ def make_app(service: Service) -> "FastAPI":
             response.headers.update(error.headers or {})  # which methods there are
         return response
 
-    app.add_api_route(ABOUT, about, methods=["GET"])
-    app.add_api_route(HISTOGRAM_QUERY, histogram, methods=["POST"])
-    app.add_exception_handler(HTTPException, unknown)
+    app = Starlette(
+        routes=[
+            Route(ABOUT, about, methods=["GET"]),
+            Route(HISTOGRAM_QUERY, histogram, methods=["POST"]),
+        ],
+        exception_handlers={HTTPException: unknown},
+    )
+    # A redirection of /v1/about/ would lead to any host that the caller names.
+    app.router.redirect_slashes = False
     return app
 
 
-async def _handle(service: Service, request: "Request", what: str, work: Work) -> "Response":
+async def _handle(service: Service, request: Request, what: str, work: Work) -> Response:
     """The response to a request; every outcome is logged, and no error stops the service."""
-    from starlette.responses import JSONResponse
-
     entry: dict[str, Any] = {}
-    address = _get_address(request)
+    address = request.client.host if request.client else ""
     try:
         service.admit(address, request.headers.get("authorization", "").encode("latin-1"))
-        peer = request.scope.get("state", {}).get("peer")
-        if isinstance(peer, Peer):
-            peer.known = True
         answer = JSONResponse(await work(entry))
     except RefusedError as refused:
         _log(what, address, refused.status, refused.outcome, entry)
@@ -117,26 +92,34 @@ async def _handle(service: Service, request: "Request", what: str, work: Work) -
     return answer
 
 
-def _get_address(request: "Request") -> str:
-    return request.client.host if request.client else ""
+async def _read_query(request: Request, most: int) -> bytes:
+    """The body of a request; RefusedError if it is too long, too slow or cut off."""
+    too_long = RefusedError(413, "too long", f"longer than {most:,} bytes, the most a query can be")
+    announced = request.headers.get("content-length", "0")
+    if not announced.isdecimal() or int(announced) > most:
+        raise too_long
+    body = bytearray()
+    try:
+        async with asyncio.timeout(SECONDS_TO_SEND):
+            async for part in request.stream():
+                body += part
+                if len(body) > most:
+                    raise too_long
+    except TimeoutError:
+        why = f"the query did not arrive within {SECONDS_TO_SEND:.0f} seconds"
+        raise RefusedError(408, "too slow", why) from None
+    except ClientDisconnect:
+        raise RefusedError(400, "cut off", "the query was cut off") from None
+    return bytes(body)
 
 
-def _make_refusal(refused: RefusedError) -> "Response":
-    from starlette.responses import JSONResponse
-
+def _make_refusal(refused: RefusedError) -> Response:
     headers = {}
     if refused.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     if "retry_after" in refused.body:
         headers["Retry-After"] = str(math.ceil(refused.body["retry_after"]))
     return JSONResponse(refused.body, refused.status, headers)
-
-
-def _refuse_long(request: "Request", most: int) -> None:
-    """Refuse a query by its announced length, before any of it is read."""
-    announced = request.headers.get("content-length", "0")
-    if not announced.isdecimal() or int(announced) > most:
-        raise RefusedError(413, "too long", f"longer than {most:,} bytes, the most a query can be")
 
 
 def _log(what: str, address: str, status: int, outcome: str, entry: dict[str, Any]) -> None:
@@ -156,35 +139,25 @@ def _describe(error: Exception) -> str:
     return f"{type(error).__name__}{where}"
 
 
-def explain_unavailable() -> str | None:
-    """Why this machine cannot serve, with the command that helps; None if it can."""
-    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
-    if not missing:
-        return None
-    return f"needs {' and '.join(missing)}: {tell_extra('serve')}"
-
-
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens for auditors; InputError if the address is wrong or in use."""
     if not 0 <= port <= 65535:
         raise InputError(f"port must be in 0..65535, not {port}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=_WAITING)
+        return socket.create_server((host, port), family=family)
     except OSError as error:
         raise InputError(f"cannot listen on {host}, port {port}: {error.strerror}") from error
 
 
 def make_server(
     service: Service, certfile: Path | None = None, keyfile: Path | None = None
-) -> "Server":
+) -> uvicorn.Server:
     """The server, to be run with sockets; InputError if the certificate or its key is unusable."""
-    import uvicorn
-
-    compute_connection_limit()  # refuses now what would fail at the first connection
     config = uvicorn.Config(
         make_app(service),
         loop="asyncio",
+        http="h11",  # httptools reads heads of any length
         ssl_certfile=certfile,
         ssl_keyfile=keyfile,
         log_config=None,
@@ -200,4 +173,4 @@ def make_server(
         config.load()
     except OSError as error:  # ssl's included
         raise InputError(f"the certificate or its key cannot be used: {error}") from error
-    return create_limited_server(config)
+    return uvicorn.Server(config)

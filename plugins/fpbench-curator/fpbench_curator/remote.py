@@ -10,6 +10,7 @@ import time
 import warnings
 from functools import cached_property
 from http.client import HTTPException
+from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -25,15 +26,18 @@ from urllib.request import (
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import show_value, to_path
-from fpbench.base.errors import BudgetError, FpbenchError, InputError
-from fpbench.components.guarantee import Neighbours, check_epsilon
-from fpbench.components.mechanism import Mechanism
-from fpbench.data.sample import Codes
-from fpbench.privacy.curator.files import read_token
-from fpbench.privacy.curator.wire import ABOUT, HISTOGRAM_QUERY, QueryMessage
-from fpbench.privacy.ledger import Balance
+from fpbench import (
+    BudgetError,
+    Codes,
+    FpbenchError,
+    InputError,
+    Mechanism,
+    Neighbours,
+    check_epsilon,
+)
+from fpbench.privacy import Balance
+from fpbench_curator.files import read_token
+from fpbench_curator.wire import ABOUT, HISTOGRAM_QUERY, QueryMessage
 
 TOKEN = "FPBENCH_CURATOR_TOKEN"
 """Environment variable that holds the token."""
@@ -73,7 +77,6 @@ class RemoteCurator:
     curator may have paid for that answer, and would pay again.
     """
 
-    @check_arguments
     def __init__(
         self,
         url: str,
@@ -85,8 +88,8 @@ class RemoteCurator:
     ) -> None:
         self._url, near, secure = _parse_address(url)
         self._headers = {"Authorization": f"Bearer {_read_own_token(token, token_file)}"}
-        if not 0 < timeout < math.inf:
-            raise InputError(f"timeout must be above 0 and finite, not {show_value(timeout)}")
+        if not (isinstance(timeout, int | float) and 0 < timeout < math.inf):
+            raise InputError(f"timeout must be above 0 and finite, not {timeout!r}")
         self._timeout = timeout
         if not (near or secure):
             warnings.warn(
@@ -122,7 +125,6 @@ class RemoteCurator:
         """The rest of its budget, now."""
         return Balance(**self._ask(ABOUT)["remaining"])
 
-    @check_arguments
     def histogram(
         self,
         cells: Codes | ArrayLike,
@@ -145,6 +147,8 @@ class RemoteCurator:
         FpbenchError
             If the curator cannot be reached, or fails.
         """
+        if not isinstance(mechanism, Mechanism):
+            raise InputError(f"mechanism must be a component, not {mechanism!r}")
         check_epsilon(epsilon)  # before it is converted: a text would become a number
         parameters = np.asarray(epsilon, dtype=np.float64)
         for value in set(parameters.ravel().tolist()):
@@ -224,7 +228,7 @@ def _parse_address(url: str) -> tuple[str, bool, bool]:
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # an invalid port or address
+    except (ValueError, AttributeError):  # an invalid port or address, or no text
         parts, good = urlsplit(""), False
     if not good or parts.query or parts.fragment or parts.username:
         raise InputError(f"{url!r} is not the address of a curator: write https://host:port")
@@ -235,11 +239,11 @@ def _read_own_token(token: str | None, token_file: str | os.PathLike[str] | None
     if token is not None and token_file is not None:
         raise InputError("give token or token_file, not both")
     if token_file is not None:
-        token = read_token(to_path("token_file", token_file))
+        token = read_token(Path(token_file))
     token = token if token is not None else os.environ.get(TOKEN, "")
     if not token:
         raise InputError(f"no token: give token or token_file, or set {TOKEN}")
-    if not (token.isascii() and token.isprintable()):
+    if not (isinstance(token, str) and token.isascii() and token.isprintable()):
         raise InputError("the token must consist of ASCII characters")
     return token
 
@@ -253,7 +257,6 @@ class _NoRedirects(HTTPRedirectHandler):
 
 def _make_opener(cafile: str | os.PathLike[str] | None, *, direct: bool) -> OpenerDirector:
     try:
-        cafile = None if cafile is None else to_path("cafile", cafile)
         context = ssl.create_default_context(cafile=cafile)
     except (OSError, ssl.SSLError) as error:
         raise InputError(f"cafile {str(cafile)!r} cannot be used: {error}") from error

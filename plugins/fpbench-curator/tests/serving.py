@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import os
 import re
 import shutil
 import signal
@@ -15,8 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-from fpbench.privacy.curator.web import listen, make_server
+from fpbench_curator.web import listen, make_server
 
 FPBENCH = Path(sys.executable).parent / "fpbench"
 TOKEN = "a-token-of-many-letters"
@@ -25,16 +23,13 @@ TOKEN = "a-token-of-many-letters"
 class Served:
     """A running `fpbench curator serve`."""
 
-    def __init__(self, where, *options, port=0, files=None):
-        limited = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh"] if files else []
+    def __init__(self, where, *options, port=0):
         self.out = where / f"out-{time.monotonic_ns()}"
         self.errors = self.out.with_suffix(".errors")
         with self.out.open("w") as out, self.errors.open("w") as errors:
             self.process = subprocess.Popen(
-                [*limited, FPBENCH, "curator", "serve", *map(str, options), "--port", str(port)],
+                [FPBENCH, "curator", "serve", *map(str, options), "--port", str(port)],
                 cwd=where, stdout=out, stderr=errors,
-                # A fork of a threaded service now and then does not end at SIGTERM.
-                env={**os.environ, "FPBENCH_TEST_PROCESSES": "fresh"},
             )  # fmt: skip
         end = time.monotonic() + 60
         while not (found := re.search(r" at (https?)://[^ ]*:(\d+)\n", self.out.read_text())):
@@ -73,9 +68,9 @@ class Served:
 
 
 @contextmanager
-def serving(where, *options, port=0, files=None):
+def serving(where, *options, port=0):
     """A curator that ends with the block."""
-    served = Served(where, *options, port=port, files=files)
+    served = Served(where, *options, port=port)
     try:
         yield served
     finally:

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import math
 import time
 from collections import OrderedDict
 from functools import cached_property
 from typing import Any
 
-from fpbench.base.arguments import show_value
-from fpbench.base.distribution import DISTRIBUTION
-from fpbench.base.errors import BudgetError, FpbenchError, InputError
-from fpbench.components.catalog import discover
-from fpbench.components.mechanism import Mechanism
-from fpbench.components.spec import specify
-from fpbench.privacy.curator.connections import get_place
-from fpbench.privacy.curator.curator import Curator
-from fpbench.privacy.curator.wire import QueryMessage, compute_longest_query
-from fpbench.privacy.ledger import Balance, Ledger
+from fpbench import BudgetError, FpbenchError, InputError, Mechanism, component, discover
+from fpbench.privacy import Balance, Curator, Ledger
+from fpbench_curator.wire import QueryMessage, compute_longest_query
 
 SHORTEST_TOKEN = 16
 """Least number of characters of a token."""
 
 _MOST_ADDRESSES = 10_000
+_OURS = "fpbench-toolkit"
+"""The distribution whose secure noise this service trusts."""
 
 
 class RefusedError(Exception):
@@ -33,6 +29,19 @@ class RefusedError(Exception):
         super().__init__(error)
         self.status, self.outcome = status, outcome
         self.body = {"error": error, **more}
+
+
+def get_place(address: str) -> str:
+    """The unit of limits for an address: itself, or its /64 network, all of one IPv6 customer."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(ip, ipaddress.IPv4Address):
+        return str(ip)
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(ip), 64), strict=False))
 
 
 class RateLimit:
@@ -80,7 +89,7 @@ class Service:
                 "the token must consist of ASCII letters, digits and signs, without spaces"
             )
         if not 0 < rate < math.inf:
-            raise InputError(f"rate must be above 0 and finite, not {show_value(rate)}")
+            raise InputError(f"rate must be above 0 and finite, not {rate!r}")
         if ledger.epsilon == math.inf:
             raise InputError("a curator on the network needs a budget: epsilon must be finite")
         self._curator, self._ledger = curator, ledger
@@ -150,12 +159,12 @@ class Service:
 
     def _make_mechanism(self, table: dict[str, Any]) -> Mechanism:
         parameters = dict(table)
-        use, catalog = parameters.pop("use", None), discover()
+        use = parameters.pop("use", None)
         if not isinstance(use, str):
             raise InputError('mechanism: needs use = "NAME"')
-        mechanism, _ = specify(catalog, "mechanism", use, parameters, "mechanism")
+        mechanism = component("mechanism", use, **parameters)
         assert isinstance(mechanism, Mechanism)
-        ours = catalog.entry("mechanism", use).source.distribution == DISTRIBUTION
+        ours = discover().entry("mechanism", use).source.distribution == _OURS
         if not self._simulation and not (ours and mechanism.noise == "secure"):
             able = ", ".join(self._mechanisms)
             raise InputError(
@@ -168,7 +177,7 @@ class Service:
     def _mechanisms(self) -> list[str]:
         names = []
         for entry in discover().of_kind("mechanism"):
-            ours = entry.source.distribution == DISTRIBUTION and not entry.rivals
+            ours = entry.source.distribution == _OURS and not entry.rivals
             if self._simulation or ours:
                 cls = discover().component("mechanism", entry.name)
                 assert issubclass(cls, Mechanism)
