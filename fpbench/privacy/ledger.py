@@ -33,7 +33,7 @@ _MOST_TIMES = 2**63 - 1
 class Balance(NamedTuple):
     """A part of a budget: what is spent, or what remains.
 
-    Parameters
+    Attributes
     ----------
     epsilon, delta
         The guarantee.

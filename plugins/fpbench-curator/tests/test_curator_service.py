@@ -60,7 +60,7 @@ def shared(tmp_path_factory):
     assert set(served.errors.read_text().splitlines()) <= {"Invalid HTTP request received."}
     known = {"time", "query", "from", "cells", "answers", "epsilon", "mechanism", "status",
              "outcome"}  # fmt: skip
-    assert {key for line in served.log for key in line} == known
+    assert {key for line in served.log for key in line} <= known
 
 
 @pytest.fixture
