@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Sequence
+
+from fpbench.base.argument_types import check_arguments
 
 _COMPARISONS = {"<=": " to ", ">=": " from ", "<": " below ", ">": " above "}
 """Words for the signs in names of groups: "age < 60" and "age >= 60" must stay different."""
 
 
-def make_suffixes(groups: Iterable[str]) -> list[str]:
+@check_arguments
+def make_suffixes(groups: Sequence[str]) -> list[str]:
     """Suffixes of names of measures, one for each group: ASCII, snake_case, all different.
 
     Parameters

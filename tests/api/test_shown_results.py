@@ -228,8 +228,8 @@ def named(tmp_path, toys):
 
 
 NO_RESULTS = (
-    "Allowed Attribute Case Check Clause ComponentWords Content DataHome Filter FolderChanges Limits "
-    "Sample Source Step Verdict _Table"
+    "Allowed Attribute Case Check Clause ComponentWords Content DataHome Filter HiddenNumbers Limits "
+    "Placebo Recount Sample Source StatedGuarantee Step Verdict _Table"
 )
 """Classes that are parts of texts which others print, show no names, or show them by `repr`."""
 

@@ -205,7 +205,7 @@ class Membership(Auditor):
 def _flatten_report(report: MembershipReport) -> MeasureValues:
     """The report's table as one row."""
     rows = report.table.to_dict("records")
-    suffixes = make_suffixes(str(row["group"]) for row in rows[1:])
+    suffixes = make_suffixes([str(row["group"]) for row in rows[1:]])
     measured: dict[str, Any] = {}
     undefined = []
     for row, suffix in zip(rows, ["", *(f"_{suffix}" for suffix in suffixes)], strict=True):
