@@ -35,6 +35,8 @@ _SLACK = 1, 1, 3, np.inf
 """Counts that can change by less than this, up or down, must not change at all."""
 _STARTS = 32
 """Worlds from which swaps are sought."""
+_COMPOSED, _LONGEST, _PARTS = 0.5, 32, 4
+"""Share of searches in which known swaps are parts of others, the longest ones, and most parts."""
 _TRIES = 64
 """Sums of swaps that are tried in one world, where not all that is known is exact."""
 _IDLE = 16
@@ -49,6 +51,43 @@ class _Found(NamedTuple):
     pair: tuple[int, int]
     """The first and the second group."""
     swaps: Swaps
+
+
+class _Undone(NamedTuple):
+    """Atoms that can change as if somebody in them had the other group: others of a known swap do.
+
+    A swap of an atom and others keeps counts: what the others do to counts is the opposite of what
+    the atom does.
+    """
+
+    known: int
+    """Number of found swaps that are in it."""
+    place: NDArray[np.int32]
+    """(2 A + 1,) row of others, by atom + A, negative if it joins the first group; 0 if none."""
+    others: Swaps
+    """(R, _LONGEST - 1), with zeros at the end."""
+
+    def insert(self, swaps: Swaps, parts: int = _PARTS) -> Iterator[Swaps]:
+        """Swaps in which so many atoms at most are replaced by their others.
+
+        `swaps`: (S, L), with zeros at the end of short ones.
+        """
+        rows = self.place[swaps + len(self.place) // 2]
+        whole = ~rows.any(axis=1)
+        width = np.count_nonzero(swaps, axis=1)
+        for own in np.unique(width[whole]):
+            yield swaps[whole & (width == own), :own]
+        if whole.all() or not parts:
+            return
+        swaps, rows = swaps[~whole], rows[~whole]
+        own = np.arange(len(swaps)), (rows > 0).argmax(axis=1)
+        swaps[own] = 0
+        swaps = np.hstack([swaps, self.others[rows[own]]])
+        swaps = np.take_along_axis(swaps, np.argsort(swaps == 0, axis=1, kind="stable"), axis=1)
+        swaps = swaps[:, : np.count_nonzero(swaps, axis=1).max()]
+        atoms = np.sort(abs(swaps), axis=1)
+        apart = (atoms[:, 1:] > atoms[:, :-1]) | (atoms[:, 1:] == 0)
+        yield from self.insert(swaps[apart.all(axis=1)], parts - 1)
 
 
 class WorldSwaps:
@@ -71,6 +110,7 @@ class WorldSwaps:
         self.exact = bool((low == high).all()) and not clauses
         self.starts = [world]
         self.found: list[_Found] = []
+        self.undone: dict[tuple[int, tuple[int, int]], _Undone] = {}
 
     def show(self, shown: Mask, deadline: float) -> None:
         """Add groups that atoms have people of in worlds near the known one to (A, K)."""
@@ -84,7 +124,8 @@ class WorldSwaps:
             start, one = self.starts[number], self.rng.choice(np.flatnonzero(todo))
             own = int(shown[one].argmax())
             pair = own, int(self.rng.choice(np.flatnonzero((self.most[one] > 0) & ~shown[one])))
-            for swaps in self._find(start, pair, todo, deadline):
+            undone = self._undo(number, pair) if self.rng.random() < _COMPOSED else None
+            for swaps in self._find(start, pair, todo, deadline, undone):
                 kept = self._keep(start, pair, swaps, shown)
                 if not len(kept):
                     continue
@@ -133,10 +174,38 @@ class WorldSwaps:
                 most -= 1
                 yield new
 
+    def _undo(self, start: int, pair: tuple[int, int]) -> _Undone:
+        """The others of known swaps, for atoms that have nobody who could change the other way."""
+        world, atoms = self.starts[start], len(self.most)
+        known, place, others = self.undone.get((start, pair)) or _Undone(
+            0, np.zeros(2 * atoms + 1, np.int32), np.zeros((1, _LONGEST - 1), np.int32)
+        )
+        blocks = [others]
+        for own in self.found[known:]:
+            if own.start != start or own.pair not in (pair, pair[::-1]):
+                continue
+            swaps = own.swaps if own.pair == pair else -own.swaps
+            if not 1 < (width := swaps.shape[1]) <= _LONGEST:
+                continue
+            nobody = world[abs(swaps) - 1, np.where(swaps > 0, pair[1], pair[0])] == 0
+            row, column = np.nonzero(nobody & (place[atoms - swaps] == 0))
+            rest = np.zeros((len(row), _LONGEST - 1), np.int32)
+            inside = np.arange(width) != column[:, None]
+            rest[:, : width - 1] = swaps[row][inside].reshape(-1, width - 1)
+            place[atoms - swaps[row, column]] = sum(map(len, blocks)) + np.arange(len(row))
+            blocks.append(rest)
+        undone = _Undone(len(self.found), place, np.concatenate(blocks))
+        self.undone[start, pair] = undone
+        return undone
+
     def _find(
-        self, world: Counts, pair: tuple[int, int], todo: Mask, deadline: float
-    ) -> Iterator[Swaps]:
-        """Swaps between two groups that keep the counts that must not change."""
+        self, world: Counts, pair: tuple[int, int], todo: Mask, deadline: float,
+        undone: _Undone | None = None,
+    ) -> Iterator[Swaps]:  # fmt: skip
+        """Swaps between two groups that keep the counts that must not change.
+
+        `undone`: known swaps that may be parts of longer ones.
+        """
         rng, many = self.rng, np.diff(self.sets.indptr)
         slack = np.minimum(*self._find_slack(world, pair))
         kept = np.flatnonzero((slack < rng.choice(_SLACK)) & (many > 0))
@@ -150,12 +219,14 @@ class WorldSwaps:
         first, second = pair
         leave = np.flatnonzero((world[:, first] > 0) & (self.most[:, second] > 0))
         enter = np.flatnonzero((world[:, second] > 0) & (self.most[:, first] > 0))
-        tokens = np.concatenate([leave + 1, -enter - 1]).astype(np.int32)[:, None]
+        others = np.flatnonzero([] if undone is None else undone.place) - len(world)
+        tokens = np.concatenate([leave + 1, -enter - 1, others]).astype(np.int32)[:, None]
         wanted = todo[abs(tokens[:, 0]) - 1]
         yield tokens[wanted & (sums[abs(tokens[:, 0]) - 1, -1] == 0)]
         sums += rng.integers(2**62)  # as many leave a group as join it
         signed = np.concatenate([-sums[::-1], np.zeros_like(sums[:1]), sums]).T.copy()
-        yield from _merge(tokens, wanted, signed, rng, deadline)
+        for swaps in _merge(tokens, wanted, signed, rng, deadline):
+            yield from [swaps] if undone is None else undone.insert(swaps)
 
     def _keep(self, world: Counts, pair: tuple[int, int], swaps: Swaps, shown: Mask) -> Swaps:
         """Swaps that lead to worlds, one for each person of whom they show a new group."""

@@ -36,6 +36,8 @@ _NEAR = 50
 _GROWTH = 2
 _FAILURES = 3
 """Programs without a new world until more atoms change."""
+_LEAST_SHARE = 0.1
+"""Least share of the time left for people whom facts connect."""
 _NEARBY, _TURNS = 0.8, 16
 """Share of the time of swaps and walks, and the number of turns in it: what has shown more in its
 last turn has the next one; then programs follow."""
@@ -101,10 +103,12 @@ def find_worlds(
         np.add.at(world, (atom, groups[rest]), 1)
     may, met, parts = program.possible.copy(), world > 0, program.split()
     known = [[] if groups is None else [world[part]] for part in parts]
+    sizes = np.array([program.people[part].sum() for part in parts])
     for place, part in enumerate(parts):
         if (now := time.perf_counter()) > deadline:
             break
-        share = max(1 / (len(parts) - place), len(part) / sum(map(len, parts[place:])))
+        least = min(_LEAST_SHARE, 1 / (len(parts) - place))
+        share = max(least, sizes[place] / sizes[place:].sum())
         until = now + (deadline - now) * share
         found = program.narrow(part).decide(known[place], until)
         if found is None:

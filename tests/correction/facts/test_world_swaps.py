@@ -144,6 +144,35 @@ def test_merged_swaps_keep_all_counts(monkeypatch, seed):
         assert not (sets @ moved.T).any()
 
 
+def test_known_swaps_are_parts_of_others(monkeypatch):
+    """Of 250 people in a cell one is of the second group, and takes part whoever else changes."""
+    monkeypatch.setattr(world_swaps, "_LIST", 1 << 15)
+    rng = np.random.default_rng(0)
+    columns, truth = rng.integers(0, 8, (2000, 6)), (rng.random(2000) < 0.3).astype(int)
+    cell = np.flatnonzero(columns[:, 0] == 0)
+    truth[cell] = np.arange(len(cell)) == 0
+    members = np.hstack([columns[:, [column]] == np.arange(8) for column in range(6)])
+    sets, world = csr_array(members.T.astype(np.int64)), np.eye(2, dtype=np.int64)[truth]
+    counts, find = (sets @ world).astype(float), WorldSwaps._find
+
+    def count_left(share):
+        monkeypatch.setattr(world_swaps, "_COMPOSED", share)
+        calls = iter(range(10))
+        monkeypatch.setattr(
+            WorldSwaps, "_find", lambda *given: () if next(calls, None) is None else find(*given)
+        )
+        swaps = WorldSwaps(
+            sets, counts, counts, np.ones_like(world), world,
+            lambda new: bool((sets @ new == counts).all() and (new >= 0).all()), False,
+        )  # fmt: skip
+        shown = world > 0
+        swaps.show(shown, np.inf)
+        assert all(map(swaps.allows, swaps.list_worlds(20)))
+        return (shown.sum(axis=1) == 1).sum()
+
+    assert 3 * count_left(0.5) < count_left(0.0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("round_to", [None, 5])
 def test_german_credit_by_one_column(round_to):
