@@ -106,7 +106,7 @@ def to_plain(name: str, raw_values: Any) -> NDArray[Any]:
     A column (n, 1), as of a data frame, becomes (n,). Raises InputError if a value of another type
     than NumPy's is missing.
     """
-    values: NDArray[Any] = np.asarray(raw_values)
+    values = read_array(name, raw_values)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.dtype.kind != "O" or values.ndim != 1:
@@ -114,6 +114,14 @@ def to_plain(name: str, raw_values: Any) -> NDArray[Any]:
     check_present(name, values)
     numbers = all(isinstance(value, bool | int | float | np.number | np.bool_) for value in values)
     return np.array(values.tolist()) if numbers else values
+
+
+def read_array(name: str, values: Any) -> NDArray[Any]:
+    """Values of any kind and shape as an array; InputError if rows have different lengths."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InputError(f"{name}: must not be lists of different lengths") from None
 
 
 def explain_shape(values: NDArray[Any]) -> str:
@@ -150,6 +158,7 @@ def check_present(name: str, values: NDArray[Any]) -> None:
 def _compare(name: str, values: NDArray[Any], positive: Any) -> NDArray[np.int8]:
     """(n,) 1 for the positive one of two values, 0 for the other."""
     from pandas import isna
+    from pandas.api.types import is_scalar
 
     objects = values.astype(object)
     distinct = list(dict.fromkeys(objects.tolist()))
@@ -157,7 +166,7 @@ def _compare(name: str, values: NDArray[Any], positive: Any) -> NDArray[np.int8]
         raise InputError(
             f"{name}: must have two values, not {list_values(distinct)}{suggest_binary(values)}"
         )
-    if np.ndim(positive) or isna(positive):
+    if not is_scalar(positive) or isna(positive):
         raise InputError(
             f"positive: must be one of the values of {name}, {list_values(distinct)}, not "
             f"{show_value(positive)}"

@@ -85,4 +85,5 @@ def check_choice(what: str, value: object, valid: Iterable[str]) -> None:
     """Raise InputError, with the nearest valid name, if a value is not a valid name."""
     names = tuple(valid)
     if not isinstance(value, str) or value not in names:
-        raise InputError(f"unknown {what} {value!r}; {suggest_name(str(value), names)}")
+        shown = repr(value).replace("\n", " ")
+        raise InputError(f"unknown {what} {shown}; {suggest_name(str(value), names)}")

@@ -51,7 +51,7 @@ def explain_unknown_kind(kind: object) -> str:
 
     near = get_close_matches(kind, KINDS, 1, 0.6) if isinstance(kind, str) else []
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"unknown kind {kind!r:.60}; {hint}kinds: {', '.join(KINDS)}"
+    return f"unknown kind {show_value(kind)}; {hint}kinds: {', '.join(KINDS)}"
 
 
 class Source(NamedTuple):

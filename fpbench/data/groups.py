@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.arguments import show_value
+from fpbench.base.arrays import read_array
 from fpbench.base.errors import DataError, InputError, suggest_name
 from fpbench.data.attributes import MOST_VALUES, format_value
 from fpbench.data.sample import Codes
@@ -80,7 +81,7 @@ def _encode_values(sensitive: Any, what: str) -> tuple[Codes, tuple[str, ...]]:
                 f"{what} must be one value per person, not the text {show_value(sensitive)}; if "
                 f"that is a column of X, pass X[{show_value(sensitive)}]"
             )
-        values = np.asarray(sensitive)
+        values = read_array(what, sensitive)
         if values.ndim == 2 and values.shape[1] == 1:
             sensitive = values[:, 0]
         if np.ndim(sensitive) != 1:

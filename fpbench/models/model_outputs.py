@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any
 
@@ -60,7 +60,7 @@ def _check_no_model(model: Any, X: Any) -> None:
             f"X: must be people, not {type(X).__name__}, which has predict: the model comes first"
         )
     refused = isinstance(model, type | str | bytes | Mapping) or model is None or callable(model)
-    if not refused and np.ndim(model):
+    if not refused and getattr(model, "ndim", isinstance(model, Sequence)):
         return
     mend = "give a fitted model, or its predictions"
     if hasattr(model, "decision_function"):

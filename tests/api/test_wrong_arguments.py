@@ -1,26 +1,20 @@
 """Each argument of each function of the first tier, given something else: one error that says so."""
 
 import inspect
-import math
 
 import numpy as np
 import pandas as pd
 import pytest
+from wrong_arguments import list_unclear
 
 import fpbench
 from fpbench import FpbenchError
 
 FUNCTIONS = {n: f for n in fpbench.__all__ if inspect.isfunction(f := getattr(fpbench, n))}
-HUGE = 10**400
 PLANNED = inspect.signature(fpbench.plan).parameters
 COUNTS = {"jobs", "repetitions", "resamples", "retries", "seeds", "sample", "rng"}
 """Numbers of what is run, of which a larger one is right, only slow."""
-WRONG = (
-    None, 5, -1, HUGE, 1.5, math.nan, True, "nobody", "", "\0", b"x", [], [None], [HUGE], {},
-    {"a": 1}, {1: "a"}, (1, 2), object(), type, print, np.zeros((2, 3)), np.array([]), np.array(5),
-    np.array([math.nan]), np.array(["a"]),
-)  # fmt: skip
-"""Of every sort; some are right for some arguments."""
+EITHER = (FpbenchError, TypeError)
 X = pd.DataFrame({"age": [20, 30, 40, 50] * 3, "job": pd.Categorical(list("abcd") * 3)})
 GROUPS, PREDICTIONS = [0, 1] * 6, [1, 0, 0] * 4
 TABLE = fpbench.table(X.assign(sex=GROUPS, y=PREDICTIONS), label="y", sensitive="sex", positive=1)
@@ -81,25 +75,15 @@ def arguments(tmp_path_factory):
 @pytest.mark.filterwarnings("ignore")
 def test_a_wrong_argument_is_named(arguments, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    function, right = FUNCTIONS[name], arguments[name]
-    function(**right)
-    raw = []
-    parameters = inspect.signature(function).parameters
-    if name == "run":  # as `plan` does, `run` plans first
-        parameters = {n: p for n, p in parameters.items() if n not in PLANNED}
-    for argument, parameter in parameters.items():
-        if parameter.kind is not parameter.VAR_KEYWORD:
-            for wrong in WRONG:
-                if type(wrong) is int and argument in COUNTS:
-                    continue
-                try:
-                    function(**{**right, argument: wrong})
-                except FpbenchError:
-                    pass
-                except Exception as error:
-                    if not (isinstance(error, TypeError) and argument in str(error)):
-                        raw.append(f"{argument}={show(wrong)}: {error!r:.130}")
-    assert not raw, "\n".join(raw)
+    function = FUNCTIONS[name]
+    function(**arguments[name])
+    planned = PLANNED if name == "run" else ()  # as `plan` does, `run` plans first
+    unclear = [
+        each
+        for each in list_unclear(function, arguments[name], skip=COUNTS, errors=EITHER)
+        if each.partition("=")[0] not in planned
+    ]
+    assert not unclear, "\n".join(unclear)
 
 
 METHODS = {
@@ -165,40 +149,9 @@ def test_a_wrong_argument_of_a_method_is_named(results, name, tmp_path, monkeypa
     cls, _, method = name.partition(".")
     report = results["FairnessReport"]
     report.to_csv("r.csv"), report.to_json("r.json"), report.to_parquet("r.parquet")
-    call, right, raw = getattr(results[cls], method), dict(METHODS[name]), []
+    right = dict(METHODS[name])
     right |= {"frame": report.to_frame()} if "frame" in right else {}
     right |= {"which": np.ones(len(report.to_frame()), bool)} if "which" in right else {}
-    for argument, parameter in inspect.signature(call).parameters.items():
-        if parameter.kind is parameter.VAR_KEYWORD:
-            continue
-        for wrong in WRONG:
-            if argument == "width" and type(wrong) is int:  # one is enough
-                continue
-            try:
-                call(**{**right, argument: wrong})
-            except FpbenchError:
-                pass
-            except Exception as error:
-                raw.append(f"{argument}={show(wrong)}: {error!r:.130}")
-    assert not raw, "\n".join(raw)
-
-
-def show(value):
-    return f"{value!r:.30}".replace("\n", " ")
-
-
-NUMBERS = {
-    "gaussian_delta": (1.0, 2.0, 1.0), "gaussian_epsilon": (2.0, 1e-6, 1.0),
-    "gaussian_rho": (2.0, 1.0), "rho_to_delta": (0.5, 1.0), "rho_to_epsilon": (0.5, 1e-6),
-}  # fmt: skip
-"""Conversions, and right arguments."""
-
-
-@pytest.mark.parametrize("name", NUMBERS)
-def test_a_conversion_takes_numbers_only(name):
-    function, right = getattr(fpbench.privacy, name), NUMBERS[name]
-    function(*right)
-    for place, argument in enumerate(list(inspect.signature(function).parameters)[: len(right)]):
-        for wrong in (None, "1", b"1", True, -1, math.nan, 10**400, 10**5000, [1.0], object()):
-            with pytest.raises(fpbench.InputError, match=f"^{argument} must be "):
-                function(*right[:place], wrong, *right[place + 1 :])
+    call = getattr(results[cls], method)
+    unclear = list_unclear(call, right, skip={"width"}, errors=FpbenchError)
+    assert not unclear, "\n".join(unclear)

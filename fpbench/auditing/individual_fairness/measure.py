@@ -224,7 +224,8 @@ def individual_fairness(
 
 def _parse_taus(tau: float | Sequence[float]) -> NDArray[np.float64]:
     """Values (T,) of one or several tau."""
-    values: list[Any] = [tau] if np.ndim(tau) == 0 else list(tau)  # type: ignore[arg-type]
+    several = getattr(tau, "ndim", isinstance(tau, list | tuple))
+    values: list[Any] = list(tau) if several else [tau]  # type: ignore[arg-type]
     if not values:
         raise InputError("tau: is empty")
     for value in values:
