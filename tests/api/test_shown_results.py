@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from toy_runs import ATTACK
 
 import fpbench
 from fpbench import InputError
@@ -20,14 +21,11 @@ from fpbench.matrix.matrix import read
 from fpbench.results.verdicts.judging import _describe_scale
 from fpbench.store.differences import CellChange
 
-MATRIX = {
+MATRIX = ATTACK | {
     "title": "toys",
     "seeds": 2,
-    "dataset": [{"use": "flock"}],
     "learner": [{"use": "parrot", "number": {"sweep": [1, 2]}}],
-    "disclosure": [{"use": "oracle"}],
     "adversary": [{"use": "coin"}, {"use": "peek"}],
-    "corrector": [{"use": "flip"}],
 }
 
 

@@ -9,20 +9,13 @@ from pathlib import Path
 
 import pytest
 from processes import eventually, gone
+from toy_runs import ATTACK, timeless
 
 import fpbench
 from fpbench.store.store import Store
 
-MATRIX = {
-    "seeds": 1,
-    "dataset": [{"use": "flock"}],
-    "learner": [{"use": "parrot"}],
-    "disclosure": [{"use": "oracle"}],
-    "adversary": [{"use": "coin"}],
-    "corrector": [{"use": "flip"}],
-}
+MATRIX = ATTACK | {"seeds": 1}
 LIMITS = {"timeout": 4, "memory_limit": "256 MiB"}
-TIMES = ["seconds", "correct_seconds"]
 ENGINES = [("inline", 1), ("loky", 2)]
 
 
@@ -33,10 +26,6 @@ def _troubles(toys, install):
 
 def trouble(*what, **parameters):
     return {"use": "trouble", "what": {"sweep": ["nothing", *what]}, **parameters}
-
-
-def timeless(run):
-    return [{name: v for name, v in row.items() if name not in TIMES} for row in run.rows()]
 
 
 @pytest.mark.slow
@@ -157,19 +146,16 @@ def test_who_kills_its_worker_is_found_and_fails_alone(tmp_path):
     assert set(frame[~deadly]["status"]) == {"done"}
 
 
-@pytest.mark.parametrize(
-    ("limits", "words"),
-    [
-        ({"timeout": 0}, ["[limits]", "timeout", "0"]),
-        ({"timeout": float("inf")}, ["timeout", "inf"]),
-        ({"timeout": "30 s"}, ["timeout", "'30 s'"]),
-        ({"memory_limit": "2 bananas"}, ["memory_limit", "'2 bananas'", "512 MiB"]),
-        ({"memory_limit": -1}, ["memory_limit", "above 0"]),
-        ({"memory_limit": "9" * 18 + " TB"}, ["memory_limit"]),
-        ({"time": 3}, ["limits.time", "timeout"]),
-        ({"memory_limit": True}, ["memory_limit", "True"]),
-    ],
-)
+@pytest.mark.parametrize(("limits", "words"), [
+    ({"timeout": 0}, ["[limits]", "timeout", "0"]),
+    ({"timeout": float("inf")}, ["timeout", "inf"]),
+    ({"timeout": "30 s"}, ["timeout", "'30 s'"]),
+    ({"memory_limit": "2 bananas"}, ["memory_limit", "'2 bananas'", "512 MiB"]),
+    ({"memory_limit": -1}, ["memory_limit", "above 0"]),
+    ({"memory_limit": "9" * 18 + " TB"}, ["memory_limit"]),
+    ({"time": 3}, ["limits.time", "timeout"]),
+    ({"memory_limit": True}, ["memory_limit", "True"]),
+])  # fmt: skip
 def test_limits_that_make_no_sense_are_refused(tmp_path, limits, words):
     with pytest.raises(fpbench.InputError) as error:
         fpbench.run(MATRIX | {"limits": limits}, out=tmp_path / "run")

@@ -4,6 +4,7 @@ import os
 import shutil
 
 import pytest
+from toy_runs import ATTACK
 
 import fpbench
 from fpbench import RunLostError, Status
@@ -11,14 +12,7 @@ from fpbench.matrix.plan import Cell
 from fpbench.store.locks import Lock, move_aside
 from fpbench.store.store import Store
 
-MATRIX = {
-    "seeds": 3,
-    "dataset": [{"use": "flock"}],
-    "learner": [{"use": "parrot"}],
-    "disclosure": [{"use": "oracle"}],
-    "adversary": [{"use": "coin"}],
-    "corrector": [{"use": "flip"}],
-}
+MATRIX = ATTACK | {"seeds": 3}
 
 
 def delete(run):

@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from toy_runs import ATTACK, PARROTS
 
 import fpbench
 from fpbench import InputError, NameUnknownError, PluginError, Status
 from fpbench.store.store import Store
 
-MATRIX = {
+MATRIX = ATTACK | {
     "seeds": 3,
-    "dataset": [{"use": "flock"}],
-    "learner": [{"use": "parrot", "number": {"sweep": [0, 1]}}],
-    "disclosure": [{"use": "oracle"}],
+    "learner": PARROTS,
     "adversary": [{"use": "coin"}, {"use": "peek"}],
     "corrector": [{"use": "flip"}, {"use": "none"}],
 }
@@ -82,21 +81,14 @@ def test_the_engine_of_a_package_gives_the_same(tmp_path):
     assert results(relayed).equals(results(serial))
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"engine": "dusk"}, NameUnknownError, "unknown engine 'dusk'; "),
-        ({"engine": "relais"}, NameUnknownError, "unknown engine 'relais'; did you mean 'relay'"),
-        (
-            {"engine": "loky", "scheduler": "tcp://x:1"},
-            InputError,
-            "engine 'loky' has no scheduler",
-        ),
-        ({"scheduler": "tcp://x:1", "jobs": 2}, InputError, "leave out the jobs"),
-        ({"engine": "inline", "jobs": 2}, InputError, "engine 'inline' runs one job at a time"),
-        ({"engine": "wrong"}, PluginError, "engine 'wrong' is not a subclass of Engine"),
-    ],
-)
+@pytest.mark.parametrize(("options", "error", "words"), [
+    ({"engine": "dusk"}, NameUnknownError, "unknown engine 'dusk'; "),
+    ({"engine": "relais"}, NameUnknownError, "unknown engine 'relais'; did you mean 'relay'"),
+    ({"engine": "loky", "scheduler": "tcp://x:1"}, InputError, "engine 'loky' has no scheduler"),
+    ({"scheduler": "tcp://x:1", "jobs": 2}, InputError, "leave out the jobs"),
+    ({"engine": "inline", "jobs": 2}, InputError, "engine 'inline' runs one job at a time"),
+    ({"engine": "wrong"}, PluginError, "engine 'wrong' is not a subclass of Engine"),
+])  # fmt: skip
 def test_an_engine_that_cannot_be_had_is_one_clear_error(tmp_path, install, options, error, words):
     install("wrong", "wrong", "from fpbench import Lazy, hookimpl\n@hookimpl\n"
             "def fpbench_engines():\n    return [Lazy('wrong', 'wrong:hookimpl')]\n")  # fmt: skip

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from strangers import drop_results
+from toy_runs import ATTACK, COUNTER, PARROTS
 
 import fpbench
 from fpbench import InputError, Measure, Status, StoreError
@@ -14,14 +15,11 @@ from fpbench.execution import session
 from fpbench.execution.verification import read_stored_matrix, verify
 from fpbench.store.store import Store
 
-MATRIX = {
+MATRIX = ATTACK | {
     "seeds": 3,
-    "dataset": [{"use": "flock"}],
-    "learner": [{"use": "parrot", "number": {"sweep": [0, 1]}}],
-    "disclosure": [{"use": "oracle"}],
+    "learner": PARROTS,
     "adversary": [{"use": "coin"}, {"use": "keen"}],
-    "corrector": [{"use": "flip"}],
-    "auditor": [{"use": "counter", "mechanism": {"use": "hiss"}}],
+    "auditor": COUNTER,
 }
 TOML = """
 seeds = 2
@@ -87,21 +85,18 @@ def test_what_was_compared_is_told(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("audit", "planted", "misplaced"),
-    [
-        (False, {"gain": 99.0}, ()),
-        (False, {"my_note": 99.0}, ()),
-        (False, {"other_seconds": 1.0}, ()),
-        (False, {"correct_seconds": None}, ()),
-        (False, {"gain_over_best": 99.0}, ("gain_over_best",)),
-        (False, {"limit": 0.0}, ("limit",)),
-        (False, {"Gain": 99.0}, ("Gain",)),
-        (False, {"true_ratio": 1.0}, ("true_ratio",)),
-        (True, {"initial_accuracy": 0.0}, ("initial_accuracy",)),
-        (True, {"model_epsilon": 0.01}, ()),
-    ],
-)
+@pytest.mark.parametrize(("audit", "planted", "misplaced"), [
+    (False, {"gain": 99.0}, ()),
+    (False, {"my_note": 99.0}, ()),
+    (False, {"other_seconds": 1.0}, ()),
+    (False, {"correct_seconds": None}, ()),
+    (False, {"gain_over_best": 99.0}, ("gain_over_best",)),
+    (False, {"limit": 0.0}, ("limit",)),
+    (False, {"Gain": 99.0}, ("Gain",)),
+    (False, {"true_ratio": 1.0}, ("true_ratio",)),
+    (True, {"initial_accuracy": 0.0}, ("initial_accuracy",)),
+    (True, {"model_epsilon": 0.01}, ()),
+])  # fmt: skip
 def test_whatever_is_written_into_a_store_is_found(tmp_path, audit, planted, misplaced):
     run = fpbench.run(MATRIX, out=tmp_path / "run")
     row = next(row for row in run.rows() if bool(row["auditor"]) is audit)
@@ -187,18 +182,15 @@ def empty(store):
     drop_results(store, {cell.key for cell in store.cells() if is_chosen(cell)})
 
 
-@pytest.mark.parametrize(
-    ("forgery", "told"),
-    [
-        (drop, "keen, flip: has 2 cells, and the run 3 seeds"),
-        (drop_line, "keen, flip: has 0 cells, and the run 3 seeds"),
-        (skip, "keen, flip: 1 of 3 cells are skipped, and run here"),
-        (repeat, "keen, flip: has 4 cells, and the run 3 seeds"),
-        (renumber, "has 3 cells, and the run 4 seeds"),
-        (add_line, "another, counter: is not in the matrix"),
-        (empty, "keen, flip: 1 of 3 cells have not been run"),
-    ],
-)
+@pytest.mark.parametrize(("forgery", "told"), [
+    (drop, "keen, flip: has 2 cells, and the run 3 seeds"),
+    (drop_line, "keen, flip: has 0 cells, and the run 3 seeds"),
+    (skip, "keen, flip: 1 of 3 cells are skipped, and run here"),
+    (repeat, "keen, flip: has 4 cells, and the run 3 seeds"),
+    (renumber, "has 3 cells, and the run 4 seeds"),
+    (add_line, "another, counter: is not in the matrix"),
+    (empty, "keen, flip: 1 of 3 cells have not been run"),
+])  # fmt: skip
 def test_cells_that_are_not_those_of_the_matrix_are_told_whatever_the_sample(
     tmp_path, forgery, told
 ):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toy_runs import ATTACK, timeless
 
 import fpbench
 from fpbench.execution.engines import local_worker as keeping
@@ -22,20 +23,13 @@ from fpbench.execution.wire.answers import read_result
 from fpbench.matrix.limits import NO_LIMITS
 from fpbench.matrix.step import Failure, Result, Step
 
-MATRIX = {
+MATRIX = ATTACK | {
     "seeds": 2,
     "dataset": [{"use": "flock", "rows": 6000}],
-    "learner": [{"use": "parrot"}],
-    "disclosure": [{"use": "oracle"}],
     "adversary": [{"use": "coin"}, {"use": "keen"}],
     "corrector": [{"use": "flip"}, {"use": "none"}],
 }
-TIMES = ["seconds", "correct_seconds"]
 LARGE = pickle.dumps(np.arange(SMALL))
-
-
-def timeless(run):
-    return [{name: v for name, v in row.items() if name not in TIMES} for row in run.rows()]
 
 
 @pytest.fixture

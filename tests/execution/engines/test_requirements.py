@@ -3,17 +3,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toy_runs import COUNTER, PARROTS
 
 from fpbench import DataHome, discover
 from fpbench.execution.engines.requirements import list_mismatches, list_requirements, read_versions
 from fpbench.matrix.matrix import read
 from fpbench.matrix.plan import make_plan
 
-MATRIX = {
-    "dataset": [{"use": "flock"}],
-    "learner": [{"use": "parrot", "number": {"sweep": [0, 1]}}],
-    "auditor": [{"use": "counter", "mechanism": {"use": "hiss"}}],
-}
+MATRIX = {"dataset": [{"use": "flock"}], "learner": PARROTS, "auditor": COUNTER}
 
 
 @pytest.fixture
@@ -34,26 +31,15 @@ def test_who_has_the_same_lacks_nothing(needs):
     assert list_mismatches(needs.here, read_versions(needs.uses)) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "has", "said"),
-    [
-        ("numpy", "1.0", "numpy 1.0, not "),
-        ("numpy", "", "no numpy (here "),
-        ("Python", "3.9", "Python 3.9, not 3."),
-        ("learner 'parrot'", "", "no learner 'parrot', which is of fpbench-toys 1.0 here"),
-        ("learner 'parrot'", "fpbench-toys 2.0/0", "learner 'parrot' of fpbench-toys 2.0, not of "),
-        (
-            "learner 'parrot'",
-            "fpbench-toys 1.0/0",
-            "learner 'parrot' of fpbench-toys 1.0 with other",
-        ),
-        (
-            "learner 'parrot'",
-            "!no solver",
-            "learner 'parrot' cannot be used: no solver; here it is",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("name", "has", "said"), [
+    ("numpy", "1.0", "numpy 1.0, not "),
+    ("numpy", "", "no numpy (here "),
+    ("Python", "3.9", "Python 3.9, not 3."),
+    ("learner 'parrot'", "", "no learner 'parrot', which is of fpbench-toys 1.0 here"),
+    ("learner 'parrot'", "fpbench-toys 2.0/0", "learner 'parrot' of fpbench-toys 2.0, not of "),
+    ("learner 'parrot'", "fpbench-toys 1.0/0", "learner 'parrot' of fpbench-toys 1.0 with other"),
+    ("learner 'parrot'", "!no solver", "learner 'parrot' cannot be used: no solver; here it is"),
+])  # fmt: skip
 def test_each_difference_is_named_with_both_sides(needs, name, has, said):
     (told,) = list_mismatches(needs.here, {**needs.here, name: has})
     assert told.startswith(said)

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from processes import eventually, gone
+from toy_runs import ATTACK
 
 import fpbench
 from fpbench.execution.isolation.families import (
@@ -20,13 +21,7 @@ from fpbench.execution.isolation.families import (
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 MIB = 2**20
-MATRIX = {
-    "seeds": 1,
-    "dataset": [{"use": "flock"}],
-    "disclosure": [{"use": "oracle"}],
-    "adversary": [{"use": "coin"}],
-    "corrector": [{"use": "flip"}],
-}
+MATRIX = ATTACK | {"seeds": 1}
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import os
 from collections import Counter
 
 import pytest
+from toy_runs import ATTACK, timeless
 
 import fpbench
 from fpbench.execution.session import Session
@@ -12,15 +13,7 @@ from fpbench.execution.work.execute import execute
 from fpbench.matrix.matrix import read
 from fpbench.matrix.step import Sealed, Step
 
-MATRIX = {
-    "seeds": 2,
-    "dataset": [{"use": "flock"}],
-    "learner": [{"use": "parrot"}],
-    "disclosure": [{"use": "oracle"}],
-    "adversary": [{"use": "coin"}],
-    "corrector": [{"use": "flip"}],
-}
-TIMES = ["seconds", "correct_seconds"]
+MATRIX = ATTACK | {"seeds": 2}
 
 
 @pytest.fixture(autouse=True)
@@ -77,14 +70,11 @@ def test_a_third_party_spoils_its_own_process_only(tmp_path):
             "clock": "train spoiler: ZeroDivisionError: division by zero"}  # fmt: skip
     learners = [{"use": "spoiler", "what": {"sweep": ["nothing", *ways]}}, {"use": "plain"}]
     ours = {**OURS, "learner": [{"use": "plain"}]}
-    expected = fpbench.run({**ours, "seeds": 1}, out=tmp_path / "clean").rows()
+    expected = timeless(fpbench.run({**ours, "seeds": 1}, out=tmp_path / "clean"))
     run = fpbench.run(
         {**ours, "learner": learners, "seeds": 1}, out=tmp_path / "run", engine="loky", jobs=1
     )
-    left = [row for row in run.rows() if row["learner"] == "plain"]
-    timeless = [[{n: v for n, v in row.items() if n not in TIMES} for row in rows]
-                for rows in (left, expected)]  # fmt: skip
-    assert timeless[0] == timeless[1]
+    assert [row for row in timeless(run) if row["learner"] == "plain"] == expected
     reasons = {row["learner"]: row["reason"] for row in run.rows()}
     assert reasons == {f"spoiler {way}": why for way, why in ways.items()} | {
         "spoiler nothing": None, "plain": None,

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from toy_runs import ATTACK, COUNTER
 
 import fpbench
 from fpbench import DataHome, HiddenError, PluginError, Sample, discover
@@ -23,13 +24,7 @@ SECRET = 23  # rows of the training part, where the truth is a pattern that is n
 
 @pytest.fixture
 def split(toys):
-    matrix = read(
-        {
-            "dataset": [{"use": "flock", "rows": 3 * SECRET}],
-            "learner": [{"use": "parrot"}],
-            "auditor": [{"use": "counter", "mechanism": {"use": "hiss"}}],
-        }
-    )
+    matrix = read(AUDIT | {"dataset": [{"use": "flock", "rows": 3 * SECRET}]})
     plan = make_plan(matrix, discover(), DataHome.default())
     load, cut = list(plan.steps.values())[:2]
     table = execute(load, (DataHome.default(),)).value
@@ -144,7 +139,7 @@ def test_parts_share_nobody_and_no_memory(split):
 AUDIT = {
     "dataset": [{"use": "flock", "rows": 40}],
     "learner": [{"use": "parrot"}],
-    "auditor": [{"use": "counter", "mechanism": {"use": "hiss"}}],
+    "auditor": COUNTER,
 }
 
 
@@ -374,22 +369,19 @@ def test_an_array_does_not_decide_whether_it_is_right(split):
     assert (row["initial_accuracy"], row["corrected_accuracy"]) == (right, right)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        ({"values": [0]}, "the corrected groups must be an array of whole numbers"),
-        ({"values": (None, bool)}, "the corrected groups must be an array of whole numbers"),
-        ({"values": (None, float)}, "the corrected groups must be an array of whole numbers"),
-        ({"values": (1, int)}, r"the corrected groups must be \d+ group codes in 0..1"),
-        ({"values": (None, int), "shift": 2}, r"the corrected groups must be \d+ group codes"),
-        ({"values": (None, int), "shift": -1}, r"the corrected groups must be \d+ group codes"),
-        ({"posterior": np.ones((1, 2))}, "the posterior must be .* probabilities"),
-        ({"posterior": np.ones(3)}, "the posterior must be .* probabilities"),
-        ({"status": "optimal"}, "the status of a correction must be one of optimal, feasible"),
-        ({"objective": "little"}, "the objective of a correction must be a number, not 'little'"),
-        ({"bound": [1.0]}, "the bound of a correction must be a number"),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "says"), [
+    ({"values": [0]}, "the corrected groups must be an array of whole numbers"),
+    ({"values": (None, bool)}, "the corrected groups must be an array of whole numbers"),
+    ({"values": (None, float)}, "the corrected groups must be an array of whole numbers"),
+    ({"values": (1, int)}, r"the corrected groups must be \d+ group codes in 0..1"),
+    ({"values": (None, int), "shift": 2}, r"the corrected groups must be \d+ group codes"),
+    ({"values": (None, int), "shift": -1}, r"the corrected groups must be \d+ group codes"),
+    ({"posterior": np.ones((1, 2))}, "the posterior must be .* probabilities"),
+    ({"posterior": np.ones(3)}, "the posterior must be .* probabilities"),
+    ({"status": "optimal"}, "the status of a correction must be one of optimal, feasible"),
+    ({"objective": "little"}, "the objective of a correction must be a number, not 'little'"),
+    ({"bound": [1.0]}, "the bound of a correction must be a number"),
+])  # fmt: skip
 def test_a_correction_is_one_before_it_is_measured(split, wrong, says):
     """Without limits as with them; a column of codes would be compared with everybody's truth."""
     n = len(split.train)
@@ -459,19 +451,13 @@ def test_facts_are_disclosed_besides_whatever_is_claimed(split, name):
     np.testing.assert_array_equal(rows, again[0])
 
 
-ATTACK = {
-    "dataset": [{"use": "flock"}],
-    "learner": [{"use": "parrot"}],
-    "disclosure": [{"use": "oracle"}],
-    "adversary": [{"use": "keen"}],
-    "corrector": [{"use": "none"}],
-}
+KEEN = ATTACK | {"adversary": [{"use": "keen"}], "corrector": [{"use": "none"}]}
 
 
 @pytest.mark.slow
 def test_an_adversary_that_is_tuned_once_guesses_as_it_was_tuned(tmp_path, toys, monkeypatch):
     monkeypatch.setenv("TOY_TRACE", str(tmp_path / "trace"))
-    run = fpbench.run(ATTACK | {"seeds": [3, 4]}, out=tmp_path / "run")
+    run = fpbench.run(KEEN | {"seeds": [3, 4]}, out=tmp_path / "run")
     assert run.frame()["tuned_on"].tolist() == [20, 20]  # a third of 60
     done = (tmp_path / "trace").read_text().split("\n")
     assert (done.count("tune keen"), done.count("guess keen")) == (1, 2)
@@ -492,7 +478,7 @@ def test_what_tuning_gave_guesses_also_if_it_is_of_a_subclass(split):
 
 @pytest.mark.slow
 def test_rows_say_what_the_learner_was_asked_and_what_floors_reach(tmp_path, toys):
-    (row,) = fpbench.run(ATTACK, out=tmp_path / "run").rows()
+    (row,) = fpbench.run(KEEN, out=tmp_path / "run").rows()
     assert (row["asked_metric"], row["asked_tolerance"]) == ("statistical-parity", 0.1)
     assert 0.45 < row["prior_accuracy"] <= row["majority_accuracy"] < 0.6
     assert row["best_initial_accuracy"] == row["initial_accuracy"]
@@ -528,25 +514,22 @@ def _release(**change):
     return fpbench.Release("statistical-parity", confidence=0.9, **ends)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"values": np.zeros(0), "low": np.zeros(0), "high": np.zeros(0)}, "one or more"),
-        ({"values": np.array([0.5, np.nan])}, "the estimates of a release must be ratios"),
-        ({"values": np.array([-0.5, 1.0])}, "the estimates of a release must be ratios"),
-        ({"values": np.array([np.inf, 1.0])}, "the estimates of a release must be ratios"),
-        ({"values": [0.5, 1.0]}, "the estimates of a release must be an array of numbers"),
-        ({"values": np.array([0.5, 1.0], object)}, "must be an array of numbers"),
-        ({"values": np.array([[0.5, 1.0]])}, r"the estimates of a release must be \(R,\) numbers"),
-        ({"low": np.zeros(1)}, r"the lower ends of a release must be \(R,\) numbers"),
-        ({"high": np.zeros((2, 1))}, r"the upper ends of a release must be \(R,\) numbers"),
-        ({"low": np.full(2, -np.inf), "high": np.full(2, np.inf)}, "must be finite"),
-        ({"low": np.array([0.6, np.nan])}, "the lower end first"),
-        ({"low": np.array([np.nan, np.nan])}, "the lower end first, or NaN"),
-        ({"noise": "s\u0435cure"}, "must be one of simulation, secure"),
-        ({"guarantee": 1.0}, "the guarantee of a release must be an fpbench.Guarantee, not float"),
-    ],
-)
+@pytest.mark.parametrize(("change", "words"), [
+    ({"values": np.zeros(0), "low": np.zeros(0), "high": np.zeros(0)}, "one or more"),
+    ({"values": np.array([0.5, np.nan])}, "the estimates of a release must be ratios"),
+    ({"values": np.array([-0.5, 1.0])}, "the estimates of a release must be ratios"),
+    ({"values": np.array([np.inf, 1.0])}, "the estimates of a release must be ratios"),
+    ({"values": [0.5, 1.0]}, "the estimates of a release must be an array of numbers"),
+    ({"values": np.array([0.5, 1.0], object)}, "must be an array of numbers"),
+    ({"values": np.array([[0.5, 1.0]])}, r"the estimates of a release must be \(R,\) numbers"),
+    ({"low": np.zeros(1)}, r"the lower ends of a release must be \(R,\) numbers"),
+    ({"high": np.zeros((2, 1))}, r"the upper ends of a release must be \(R,\) numbers"),
+    ({"low": np.full(2, -np.inf), "high": np.full(2, np.inf)}, "must be finite"),
+    ({"low": np.array([0.6, np.nan])}, "the lower end first"),
+    ({"low": np.array([np.nan, np.nan])}, "the lower end first, or NaN"),
+    ({"noise": "s\u0435cure"}, "must be one of simulation, secure"),
+    ({"guarantee": 1.0}, "the guarantee of a release must be an fpbench.Guarantee, not float"),
+])  # fmt: skip
 def test_a_release_is_one_before_it_is_measured(toys, change, words):
     split = cut(flock(), {"train": 0.5, "test": 0.5, "attack": 0.0})
     predictions = predictions_of(split)
@@ -626,18 +609,15 @@ def test_beliefs_are_calibrated_on_who_is_held_out(split):
     np.testing.assert_allclose(only_confidence.beliefs, guess.beliefs, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("told", "says"),
-    [
-        ({"beliefs": np.full((3, 3), 1 / 3)}, r"the beliefs of the guess must be .* probabilities"),
-        ({"held": np.full((3, 3), 1 / 3)}, "the beliefs of the held-out guess must be"),
-        ({"held": None}, "both beliefs and held-out beliefs, or neither"),
-        ({"beliefs": 0.9}, "a person's beliefs must sum to 1"),
-        ({"beliefs": np.nan}, "must be probabilities; that of person 0 in group 0 is nan"),
-        ({"abstains": np.zeros(2, bool)}, "abstains must be .* true or false"),
-        ({"abstains": 7}, "abstains must be .* true or false, not"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("told", "says"), [
+    ({"beliefs": np.full((3, 3), 1 / 3)}, "the beliefs of the guess must be .* probabilities"),
+    ({"held": np.full((3, 3), 1 / 3)}, "the beliefs of the held-out guess must be"),
+    ({"held": None}, "both beliefs and held-out beliefs, or neither"),
+    ({"beliefs": 0.9}, "a person's beliefs must sum to 1"),
+    ({"beliefs": np.nan}, "must be probabilities; that of person 0 in group 0 is nan"),
+    ({"abstains": np.zeros(2, bool)}, "abstains must be .* true or false"),
+    ({"abstains": 7}, "abstains must be .* true or false, not"),
+])  # fmt: skip
 def test_what_are_no_beliefs_is_the_adversarys_error(split, told, says):
     n, k = len(split.train), len(split.train.groups)
     if isinstance(told.get("beliefs"), float):

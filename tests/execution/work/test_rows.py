@@ -1,6 +1,7 @@
 """Rows: what components say stands beside what fpbench measures, and never instead of it."""
 
 import pytest
+from toy_runs import ATTACK, COUNTER
 
 import fpbench
 from fpbench import Guarantee, PluginError
@@ -69,14 +70,7 @@ def fpbench_correctors():
 def fpbench_auditors():
     return [LiarAuditor]
 """
-HONEST = {
-    "dataset": [{"use": "flock"}],
-    "learner": [{"use": "parrot"}],
-    "disclosure": [{"use": "oracle"}],
-    "adversary": [{"use": "coin"}],
-    "corrector": [{"use": "flip"}],
-    "auditor": [{"use": "counter", "mechanism": {"use": "hiss"}}],
-}
+HONEST = ATTACK | {"auditor": COUNTER}
 
 
 def said(values, kind="adversary", name="a-1"):
