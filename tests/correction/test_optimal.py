@@ -11,11 +11,10 @@ import oracles
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 from scipy.special import expit
 
 import fpbench
-from fpbench import Correction, Guess, InputError, Problem, SolverStatus, Weighing
+from fpbench import Correction, Guess, InputError, Problem, SolverStatus
 from fpbench.claims import (
     COUNT_CONSTRAINTS,
     FORMS,
@@ -241,12 +240,6 @@ def guesses(seed=0, n=40, m=300, k=2):
     return guess, Problem(held_out, k, predictions, None, (claim,)), held_out_truth
 
 
-@pytest.mark.parametrize("k", [2, 3])
-def test_identity_costs_1(k):
-    guess, held_out, truth = guesses(k=k)
-    assert exact(weights="identity").weigh(guess, held_out, truth) == Weighing(None)
-
-
 @pytest.mark.parametrize(("k", "most"), [(2, 99), (2, 3), (2, 0), (3, 5)])
 def test_sharpened_costs_are_a_power_of_the_scaled_confidence(k, most):
     guess, held_out, truth = guesses(1, k=k)
@@ -259,13 +252,6 @@ def test_sharpened_costs_are_a_power_of_the_scaled_confidence(k, most):
     np.testing.assert_array_equal(weighing.weights, wanted[0])
     assert exponent == wanted[1]
     np.testing.assert_array_equal(weighing.weights, scale_confidence(guess.confidence) ** exponent)
-
-
-def test_without_a_claim_about_rates_the_exponent_is_1():
-    guess, held_out, truth = guesses()
-    weighing = exact().weigh(guess, replace(held_out, constraints=()), truth)
-    assert weighing.measures == {"exponent": 1}
-    np.testing.assert_array_equal(weighing.weights, scale_confidence(guess.confidence))
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -380,12 +366,3 @@ def test_what_is_not_expressed_is_refused_with_what_is():
     with pytest.raises(InputError, match="corrector 'narrow' needs a claim, and nothing was"):
         Narrow().correct(replace(IMPOSSIBLE, constraints=()))
     Narrow().check(replace(IMPOSSIBLE, constraints=(RateConstraint(), ShareBounds(0))))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"weights": "none"}, {"exponents": 100}, {"exponents": -1}, {"on_infeasible": "ignore"}],
-)
-def test_wrong_parameters_are_refused(wrong):
-    with pytest.raises(ValidationError):
-        Enumerator(**wrong)

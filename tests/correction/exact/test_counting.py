@@ -13,10 +13,6 @@ from fpbench.claims.rates import METRICS
 from fpbench.correction import CountedProblem
 
 
-def all_vectors(n, k):
-    return (np.arange(k**n)[:, None] // k ** np.arange(n)) % k
-
-
 def random_tallies(seed, count):
     """Small problems, whose known people do not contradict each other."""
     rng = np.random.default_rng(seed)
@@ -41,7 +37,7 @@ def test_cost_is_the_least_of_all_vectors_with_the_same_counts():
     for tally in random_tallies(1, 25):
         problem = tally.problem
         weights, least = oracles.costs(problem), {}
-        for vector in all_vectors(len(problem.guess), problem.groups):
+        for vector in oracles.all_vectors(len(problem.guess), problem.groups):
             if agrees_with_known(tally, vector):
                 counts = CountedProblem(replace(problem, constraints=tuple(
                     c for c in problem.constraints if not isinstance(c, KnownPeople)
@@ -58,7 +54,7 @@ def test_holds_exactly_for_counts_of_some_vector_that_satisfies_everything():
     answers = set()
     for tally in random_tallies(2, 25):
         problem = tally.problem
-        vectors = all_vectors(len(problem.guess), problem.groups)
+        vectors = oracles.all_vectors(len(problem.guess), problem.groups)
         allowed = oracles.satisfied(problem, vectors)
         plain = tuple(c for c in problem.constraints if not isinstance(c, KnownPeople))
         held: dict[bytes, bool] = {}

@@ -191,59 +191,6 @@ def test_seeded_problems_equal_all_vectors(metric, form):
     assert statuses == {False, True}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("metric", METRICS)
-def test_a_group_that_the_guess_leaves_empty(metric):
-    rng = np.random.default_rng(7)
-    for form in FORMS:
-        for n in range(1, 10):
-            for code in (0, 1):
-                problem = make(rng, n, RateConstraint(metric, rng.choice(TOLERANCES), form))
-                problem = replace(problem, guess=np.full(n, code))
-                check(problem, oracles.brute_force(problem))
-
-
-@pytest.mark.parametrize(
-    ("metric", "labels"),
-    [
-        ("predictive-equality", [1, 1, 1, 1]),
-        ("equal-opportunity", [0, 0, 0, 0]),
-        ("predictive-equality", [0, 1, 1, 1]),
-        ("equal-opportunity", [1, 0, 0, 0]),
-    ],
-)
-def test_a_slice_needs_room_for_both_groups(metric, labels):
-    problem = Problem(
-        np.array([0, 1, 0, 1]), 2, np.array([0, 1, 1, 0]), np.array(labels),
-        (RateConstraint(metric, 1.0),),
-    )  # fmt: skip
-    check(problem, None)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("labels", [[0, 1, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1], [0, 0, 1, 1]])
-@pytest.mark.parametrize("guess", [[0, 1, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1], [0, 0, 1, 1]])
-@pytest.mark.parametrize("form", FORMS)
-def test_equalized_odds_needs_each_group_in_one_slice_only(guess, labels, form):
-    for tolerance in (0.0, 0.3, 1.0):
-        for predictions in ([0, 1, 1, 0], [1, 1, 1, 1], [0, 0, 0, 0]):
-            problem = Problem(
-                np.array(guess), 2, np.array(predictions), np.array(labels),
-                (RateConstraint("equalized-odds", tolerance, form),), np.array([3.0, 1.0, 2.0, 1.5]),
-            )  # fmt: skip
-            check(problem, oracles.brute_force(problem))
-
-
-def test_equalized_odds_keeps_a_group_that_only_one_slice_has():
-    problem = Problem(
-        np.array([0, 0, 0, 1]), 2, np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1]),
-        (RateConstraint("equalized-odds", 1.0),),
-    )  # fmt: skip
-    found = solve_exact(problem)
-    assert found.objective == 0
-    np.testing.assert_array_equal(found.values, problem.guess)
-
-
 @pytest.mark.parametrize("tolerance", AWKWARD)
 @pytest.mark.parametrize("form", FORMS)
 def test_awkward_tolerances_are_taken_as_written(form, tolerance):
