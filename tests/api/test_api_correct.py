@@ -36,22 +36,17 @@ def test_a_correction_by_hand():
     assert found.seconds > 0
 
 
-@pytest.mark.parametrize(
-    "convert",
-    [
-        list,
-        tuple,
-        lambda c: [bool(v) for v in c],
-        lambda c: [float(v) for v in c],
-        pd.Series,
-        lambda c: pd.Series(c, index=range(10, 10 + len(c))),
-        lambda c: pd.Series(c, dtype=bool),
-        *(
-            lambda c, dtype=dtype: np.array(c, dtype=dtype)
-            for dtype in (bool, np.int8, np.uint8, np.int32, np.int64, np.uint64, np.float64)
-        ),
-    ],
-)
+@pytest.mark.parametrize("convert", [
+    list,
+    tuple,
+    lambda c: [bool(v) for v in c],
+    lambda c: [float(v) for v in c],
+    pd.Series,
+    lambda c: pd.Series(c, index=range(10, 10 + len(c))),
+    lambda c: pd.Series(c, dtype=bool),
+    *(lambda c, dtype=dtype: np.array(c, dtype=dtype)
+      for dtype in (bool, np.int8, np.uint8, np.int32, np.int64, np.uint64, np.float64)),
+])  # fmt: skip
 def test_columns_of_every_sort_give_the_same(convert):
     guess, predictions, labels, weights = (3 * c for c in (GUESS, PREDICTIONS, LABELS, WEIGHTS))
     for metric in METRICS:
@@ -165,64 +160,25 @@ def test_labels_are_not_needed_for_statistical_parity():
     np.testing.assert_array_equal(with_labels.values, fpbench.correct(GUESS, PREDICTIONS).values)
 
 
-BAD = {
-    "empty": ({"guess": [], "predictions": []}, "guess: is empty: there must be people"),
-    "lengths": ({"predictions": [1, 0]}, "predictions: has 2 values, but guess has 8"),
-    "two dimensions": ({"guess": [GUESS]}, "guess: must have one dimension, not 2"),
-    "negative": ({"guess": [-1, *GUESS[1:]]}, "guess: must be in 0..1, not -1 at 0"),
-    "beyond": ({"guess": [2, *GUESS[1:]], "groups": 2}, "guess: must be in 0..1, not 2 at 0"),
-    "nothing known": (
-        {"metric": None},
-        "corrector 'exact' needs a claim, and nothing was claimed",
-    ),
-    "no constraint": ({"constraints": [0.1]}, "constraints: 0.1 is not a constraint"),
-    "no such group": (
-        {"constraints": [fpbench.claims.ShareBounds(2, 0.5)]},
-        "group: must be in 0..1, not 2",
-    ),
-    "no such person": (
-        {"constraints": [fpbench.claims.KnownPeople([8], [0])]},
-        "known people: row 8 is not in 0..7",
-    ),
-    "not expressed": (
-        {"constraints": [fpbench.claims.LinearConstraint(0, WEIGHTS)]},
-        "corrector 'exact' cannot express the constraint 'linear'; it can express: "
-        "between-groups, known, positive-rate, ratio, share, to-overall, unfairness, "
-        "unfairness between-groups, unfairness ratio",
-    ),
-    "not binary": ({"predictions": [*GUESS[:-1], 3]}, "predictions: must be in 0..1, not 3 at 7"),
-    "no labels": (
-        {"labels": None, "metric": "equalized-odds"},
-        "labels: constraint RateConstraint(metric='equalized-odds', tolerance=0.0, "
-        "form='to-overall') needs them",
-    ),
-    "nan": (
-        {"weights": [*WEIGHTS[:-1], float("nan")]},
-        "weights: must be positive and finite, not nan at 7",
-    ),
-    "zero": ({"weights": [0, *WEIGHTS[1:]]}, "weights: must be positive and finite, not 0.0 at 0"),
-    "words": ({"weights": ["a"] * 8}, "weights: must be numbers, not of type <U1"),
-    "tolerance": ({"tolerance": 1.5}, "tolerance must be between 0 and 1, not 1.5"),
-    "tolerance nan": (
-        {"tolerance": float("nan")},
-        "tolerance must be a number or a fraction, not nan",
-    ),
-    "tolerance word": ({"tolerance": "5%"}, "tolerance must be a number or a fraction, not '5%'"),
-    "metric": (
-        {"metric": "equalized-ods"},
-        "unknown metric 'equalized-ods'; did you mean 'equalized-odds'?",
-    ),
-    "form": ({"form": "ratios"}, "unknown form 'ratios'; did you mean 'ratio'?"),
-}
-
-
-@pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"predictions": [1, 0]}, "predictions: has 2 values, but guess has 8"),
+    ({"metric": None}, "corrector 'exact' needs a claim, and nothing was claimed"),
+    ({"constraints": [0.1]}, "constraints: 0.1 is not a constraint"),
+    ({"constraints": [fpbench.claims.LinearConstraint(0, WEIGHTS)]}, "corrector 'exact' cannot"),
+    ({"labels": None, "metric": "equalized-odds"}, "labels: constraint"),
+    ({"weights": [0, *WEIGHTS[1:]]}, "weights: must be positive and finite, not 0.0 at 0"),
+    ({"tolerance": 1.5}, "tolerance must be between 0 and 1, not 1.5"),
+    ({"tolerance": "5%"}, "tolerance must be a number or a fraction, not '5%'"),
+    ({"metric": "equalized-ods"}, "unknown metric 'equalized-ods'; did you mean 'equalized-odds'?"),
+    ({"form": "ratios"}, "unknown form 'ratios'; did you mean 'ratio'?"),
+])  # fmt: skip
 def test_bad_input_is_one_clear_error(arguments, message):
+    """What is wrong with the columns themselves is in `test_problem.py`."""
     usual = {"guess": GUESS, "predictions": PREDICTIONS, "labels": LABELS, "weights": WEIGHTS}
     arguments = usual | arguments
-    with pytest.raises(fpbench.InputError) as error:
+    with pytest.raises(InputError) as error:
         fpbench.correct(arguments.pop("guess"), arguments.pop("predictions"), **arguments)
-    assert str(error.value) == message
+    assert str(error.value).startswith(message)
 
 
 def test_an_unknown_corrector_or_parameter_suggests_the_nearest():
@@ -252,19 +208,16 @@ def test_parameters_of_a_table_reach_the_corrector():
         fpbench.correct(GUESS, PREDICTIONS, corrector=table)
 
 
-@pytest.mark.parametrize(
-    ("corrector", "more", "reason"),
-    [
-        (fpbench.component("policy", "clip"), {}, "must be a name or a corrector, not Clip"),
-        (3, {}, "corrector: must be a name or a corrector, not 3"),
-        (None, {}, "corrector: must be a name or a corrector, not None"),
-        (type(fpbench.component("corrector", "exact")), {}, "must be a name or a corrector, not"),
-        ({"time_limit": 1}, {}, 'corrector: a table needs use = "NAME"'),
-        (fpbench.component("corrector", "exact"), {"time_limit": 1.0},
-         "corrector: time_limit can be given only with a name"),
-        ("exakt", {}, "did you mean 'exact'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("corrector", "more", "reason"), [
+    (fpbench.component("policy", "clip"), {}, "must be a name or a corrector, not Clip"),
+    (3, {}, "corrector: must be a name or a corrector, not 3"),
+    (None, {}, "corrector: must be a name or a corrector, not None"),
+    (type(fpbench.component("corrector", "exact")), {}, "must be a name or a corrector, not"),
+    ({"time_limit": 1}, {}, 'corrector: a table needs use = "NAME"'),
+    (fpbench.component("corrector", "exact"), {"time_limit": 1.0},
+     "corrector: time_limit can be given only with a name"),
+    ("exakt", {}, "did you mean 'exact'"),
+])  # fmt: skip
 def test_what_is_no_corrector_is_said(corrector, more, reason):
     with pytest.raises(InputError, match=reason):
         fpbench.correct(GUESS, PREDICTIONS, corrector=corrector, **more)

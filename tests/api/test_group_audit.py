@@ -61,23 +61,18 @@ def test_without_labels_only_predictions_are_compared(people):
     assert " to " not in str(audited).partition("intervals")[0]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"mechanism": "gaussian"},
-            "mechanism: is for private audits only: leave it out, or give an epsilon",
-        ),
-        ({"policy": "clip"}, "policy: is for private audits only"),
-        ({"per_rule": True}, "per_rule: is for private audits only"),
-        ({"labels": [0, 1]}, "labels: has 2 people, but the model predicts for 400"),
-        ({"confidence": 2.0}, "confidence"),
-        ({"resamples": -1}, "resamples"),
-        ({"sensitive": ["f", "m"]}, "sensitive: has 2 people, but the model predicts for 400"),
-        ({"sensitive": ["f"] * 400}, "group"),
-        ({"sensitive": fpbench.privacy.Curator(["f", "m"])}, "epsilon: is missing, but a curator"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"mechanism": "gaussian"},
+     "mechanism: is for private audits only: leave it out, or give an epsilon"),
+    ({"policy": "clip"}, "policy: is for private audits only"),
+    ({"per_rule": True}, "per_rule: is for private audits only"),
+    ({"labels": [0, 1]}, "labels: has 2 people, but the model predicts for 400"),
+    ({"confidence": 2.0}, "confidence"),
+    ({"resamples": -1}, "resamples"),
+    ({"sensitive": ["f", "m"]}, "sensitive: has 2 people, but the model predicts for 400"),
+    ({"sensitive": ["f"] * 400}, "group"),
+    ({"sensitive": fpbench.privacy.Curator(["f", "m"])}, "epsilon: is missing, but a curator"),
+])  # fmt: skip
 def test_what_is_wrong_is_said(people, change, message):
     model, X, _, sex = people
     sensitive = change.pop("sensitive", sex) if "sensitive" in change else sex

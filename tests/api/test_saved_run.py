@@ -55,19 +55,16 @@ def opened(run, monkeypatch):
 
 
 @pytest.mark.quick_cases(1)
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda run: leaderboard(run.path),
-        lambda run: leaderboard(run.path, view="defences", where=["seed<2"], as_json=True),
-        lambda run: leaderboard(run.path, group="adversary"),
-        lambda run: report(run.path),
-        lambda run: figure(run.path),
-        lambda run: reproduce.judge(run, reproduce.find(str(run.path / "matrix.toml"))),
-        lambda run: run.leaderboards(),
-        lambda run: run.leaderboard("initial_accuracy"),
-    ],
-)
+@pytest.mark.parametrize("ask", [
+    lambda run: leaderboard(run.path),
+    lambda run: leaderboard(run.path, view="defences", where=["seed<2"], as_json=True),
+    lambda run: leaderboard(run.path, group="adversary"),
+    lambda run: report(run.path),
+    lambda run: figure(run.path),
+    lambda run: reproduce.judge(run, reproduce.find(str(run.path / "matrix.toml"))),
+    lambda run: run.leaderboards(),
+    lambda run: run.leaderboard("initial_accuracy"),
+])  # fmt: skip
 def test_a_question_opens_a_run_once(ask, run, opened, capsys):
     ask(run)
     assert len(opened) == 1

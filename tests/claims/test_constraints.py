@@ -22,10 +22,6 @@ from fpbench.claims.rates import FORMS, METRICS
 from fpbench.correction import CountedProblem
 
 
-def all_vectors(n, k):
-    return (np.arange(k**n)[:, None] // k ** np.arange(n)) % k
-
-
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("kind", ["rate", "share", "bounds", "unfairness"])
 def test_conditions_hold_exactly_for_the_vectors_that_satisfy_a_constraint(kind, metric):
@@ -38,7 +34,7 @@ def test_conditions_hold_exactly_for_the_vectors_that_satisfy_a_constraint(kind,
         predictions, labels = rng.integers(0, 2, (2, n))
         # A constraint on another slice has people told apart by more than this one needs.
         beside = ShareBounds(0) if rng.random() < 0.3 else constraint
-        vectors = all_vectors(n, k)
+        vectors = oracles.all_vectors(n, k)
         problem = Problem(vectors[0], k, predictions, labels, (constraint, beside))
         wanted = oracles.satisfied(replace(problem, constraints=(constraint,)), vectors)
         conditions = constraint.conditions(CountedProblem(problem).classes)
@@ -146,25 +142,23 @@ def test_a_constraint_that_makes_no_sense_is_one_clear_error(make, message):
     assert str(error.value) == message
 
 
-ABSENT = {
-    "share": (ShareBounds(3), "group: must be in 0..2, not 3"),
-    "share below": (ShareBounds(-1), "group: must be in 0..2, not -1"),
-    "rate": (RateBounds(3), "group: must be in 0..2, not 3"),
-    "known group": (KnownPeople([0], [3]), "group: must be in 0..2, not 3"),
-    "known row": (KnownPeople([1, 5], [0, 0]), "known people: row 5 is not in 0..4"),
-    "known row below": (KnownPeople([-1], [0]), "known people: row -1 is not in 0..4"),
-    "linear group": (LinearConstraint(3, [1.0] * 5), "group: must be in 0..2, not 3"),
-    "linear people": (
-        LinearConstraint(0, [1.0] * 4), "linear constraint: has 4 coefficients for 5 people"
-    ),
-}  # fmt: skip
+ABSENT = [
+    (ShareBounds(3), "group: must be in 0..2, not 3"),
+    (ShareBounds(-1), "group: must be in 0..2, not -1"),
+    (RateBounds(3), "group: must be in 0..2, not 3"),
+    (KnownPeople([0], [3]), "group: must be in 0..2, not 3"),
+    (KnownPeople([1, 5], [0, 0]), "known people: row 5 is not in 0..4"),
+    (KnownPeople([-1], [0]), "known people: row -1 is not in 0..4"),
+    (LinearConstraint(3, [1.0] * 5), "group: must be in 0..2, not 3"),
+    (LinearConstraint(0, [1.0] * 4), "linear constraint: has 4 coefficients for 5 people"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("constraint", "message"), ABSENT.values(), ids=ABSENT)
+@pytest.mark.parametrize(("constraint", "message"), ABSENT)
 def test_a_constraint_on_who_is_not_there_is_one_clear_error(constraint, message):
     with pytest.raises(InputError) as error:
         constraint.check(5, 3)
-    assert str(error.value) == message
+    assert str(error.value).startswith(message)
 
 
 def test_a_constraint_on_who_is_there_is_no_error():

@@ -112,50 +112,27 @@ def test_a_name_claimed_twice_names_both_owners_and_harms_nobody_else(install):
     assert catalog.component("corrector", "exact")
 
 
-@pytest.mark.parametrize(
-    ("source", "reason"),
-    [
-        (
-            "import nowhere_to_be_found",
-            "ModuleNotFoundError: No module named 'nowhere_to_be_found'",
-        ),
-        ("1 / 0", "ZeroDivisionError: division by zero"),
-        (
-            "from fpbench import hookimpl\n@hookimpl\ndef fpbench_correctors():\n    return 3",
-            "TypeError",
-        ),
-        (
-            "from fpbench import hookimpl\n@hookimpl\ndef fpbench_correctors():\n    1 / 0",
-            "ZeroDivision",
-        ),
-        (
-            "from fpbench import hookimpl\n@hookimpl\ndef fpbench_spells():\n    return []",
-            "fpbench_spells",
-        ),
-        ("def broken(:", "SyntaxError"),
-        (
-            "from fpbench import hookimpl\n@hookimpl\ndef fpbench_spells():\n    return []",
-            f"fpbench_spells: fpbench {fpbench.__version__} has no such thing; is the plugin for a newer fpbench?",
-        ),
-        (
-            "from fpbench import Spell",
-            f"Spell: fpbench {fpbench.__version__} has no such thing; is the plugin for a newer fpbench?",
-        ),
-        (
-            "from fpbench import fit_logistic",
-            "fpbench has no 'fit_logistic': it is fpbench.models.fit_logistic",
-        ),
-        (
-            "from fpbench.models import wand",
-            f"wand: fpbench {fpbench.__version__} has no such thing; is the plugin for a newer fpbench?",
-        ),
-        (
-            "from fpbench import hookimpl\n@hookimpl\ndef fpbench_correctors(wand):\n    return []",
-            f"Argument(s) {{'wand'}}: fpbench {fpbench.__version__} has no such thing",
-        ),
-        ("raise SystemExit(0)", "SystemExit: 0"),
-    ],
-)
+@pytest.mark.parametrize(("source", "reason"), [
+    ("import nowhere_to_be_found", "ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
+    ("1 / 0", "ZeroDivisionError: division by zero"),
+    ("from fpbench import hookimpl\n@hookimpl\ndef fpbench_correctors():\n    return 3",
+     "TypeError"),
+    ("from fpbench import hookimpl\n@hookimpl\ndef fpbench_correctors():\n    1 / 0",
+     "ZeroDivision"),
+    ("from fpbench import hookimpl\n@hookimpl\ndef fpbench_spells():\n    return []",
+     "fpbench_spells"),
+    ("def broken(:", "SyntaxError"),
+    ("from fpbench import hookimpl\n@hookimpl\ndef fpbench_spells():\n    return []",
+     f"fpbench_spells: fpbench {fpbench.__version__} has no such thing; is the plugin for a newer fpbench?"),
+    ("from fpbench import Spell",
+     f"Spell: fpbench {fpbench.__version__} has no such thing; is the plugin for a newer fpbench?"),
+    ("from fpbench import fit_logistic", "fpbench has no 'fit_logistic': it is"),
+    ("from fpbench.models import wand",
+     f"wand: fpbench {fpbench.__version__} has no such thing; is the plugin for a newer fpbench?"),
+    ("from fpbench import hookimpl\n@hookimpl\ndef fpbench_correctors(wand):\n    return []",
+     f"Argument(s) {{'wand'}}: fpbench {fpbench.__version__} has no such thing"),
+    ("raise SystemExit(0)", "SystemExit: 0"),
+])  # fmt: skip
 def test_a_broken_plugin_is_a_row(install, source, reason):
     install("bad-plugin", "bad", source)
     catalog = discover()
@@ -237,21 +214,15 @@ def test_summaries_are_read_without_an_import():
     assert _read_summary("fpbench.builtin.learners.plain:NoSuchClass") is None
 
 
-@pytest.mark.parametrize(
-    ("body", "summary"),
-    [
-        ('summary = "one line"\n    rest: int = 3', "one line"),
-        (
-            'summary: ClassVar[str] = (\n        "two "\n        "lines"\n    )\n    a = 3',
-            "two lines",
-        ),
-        ('def first(self):\n        summary = "not this"\n\n    summary = "this"', None),
-        ('"""Told so:\n\n    summary = "not this"\n    """\n\n    summary = "this"', None),
-        ('summary = """It goes on\nhere."""', None),
-        ("summary = make_one()", None),
-        ("name = 'none'\n\n\nclass Other:\n    summary = 'not this'", None),
-    ],
-)
+@pytest.mark.parametrize(("body", "summary"), [
+    ('summary = "one line"\n    rest: int = 3', "one line"),
+    ('summary: ClassVar[str] = (\n        "two "\n        "lines"\n    )\n    a = 3', "two lines"),
+    ('def first(self):\n        summary = "not this"\n\n    summary = "this"', None),
+    ('"""Told so:\n\n    summary = "not this"\n    """\n\n    summary = "this"', None),
+    ('summary = """It goes on\nhere."""', None),
+    ("summary = make_one()", None),
+    ("name = 'none'\n\n\nclass Other:\n    summary = 'not this'", None),
+])  # fmt: skip
 def test_a_summary_is_the_one_of_its_class(tmp_path, monkeypatch, body, summary):
     """Where the source does not tell for sure, an import does (None)."""
     (tmp_path / "with_summary.py").write_text(f"class Named:\n    {body}\n", encoding="utf-8")

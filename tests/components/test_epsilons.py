@@ -18,10 +18,10 @@ from fpbench.base.public_names import list_public_names, list_rooms
 from fpbench.builtin.auditors._pafer_queries import halve_epsilon
 from fpbench.builtin.mechanisms._simulated import simulate_discrete_laplace
 from fpbench.components.catalog import discover
-from fpbench.components.names import KINDS
 from fpbench.privacy import Curator, Ledger, RecordingCurator
 
-BAD = [0, 0.0, -0.0, -1.0, -1e-300, math.nan, math.inf, -math.inf, 0.999e-9, 1e-22, 5e-324]
+TOO_LITTLE = 0.999e-9
+"""Only `check_epsilon` refuses it, so whoever does asks that."""
 LAPLACE = fpbench.component("mechanism", "discrete-laplace")
 
 # The one place
@@ -84,24 +84,21 @@ NO_NUMBERS = ["1", "1e-10", b"1", True, np.True_, None, 1j, [1.0], [], np.array(
               np.array(0.5), Fraction(1, 2), Decimal("0.5"), {}]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
-def test_guarantees_and_budgets_are_of_one_number_each(value):
-    makers = [
-        lambda: Guarantee(value), lambda: Guarantee(1.0, value), lambda: Ledger(value),
-        lambda: Ledger(1.0, value), lambda: Ledger(9.0).spend(Guarantee(value)),
-    ]  # fmt: skip
-    if value is not None:
-        makers.append(lambda: Guarantee(1.0, 0.0, "attribute", value))
-    for make in makers:
-        with pytest.raises(InputError, match="must be a number, not"):
-            make()
-
-
-@pytest.mark.parametrize("value", ["1", "1e-10", True, None, Fraction(1, 2), Decimal(1), 10**400])
-def test_nobody_counts_under_what_only_becomes_a_number(value):
-    for asked in (value, [value]):
+def test_guarantees_budgets_and_questions_are_of_numbers():
+    for value in NO_NUMBERS:
+        for arguments in ((value,), (1.0, value), (1.0, 0.0, "attribute", value)):
+            if len(arguments) < 4 or value is not None:  # None is no rho
+                with pytest.raises(InputError, match="must be a number, not"):
+                    Guarantee(*arguments)
+        for arguments in ((value,), (1.0, value)):
+            with pytest.raises(InputError, match="must be a number, not"):
+                Ledger(*arguments)
+    for value in ("much", "1", True, None, [True, True], ["1"], [[1.0], [1.0, 2.0]], [10**400],
+                  [Fraction(1, 2)], Decimal(1)):  # fmt: skip
+        asked = curator()
         with pytest.raises(InputError, match="epsilon must be"):
-            curator().histogram([0] * 4, 1, epsilon=asked, mechanism=LAPLACE)
+            asked.histogram([0] * 4, 1, epsilon=value, mechanism=LAPLACE)
+        assert asked.remaining.epsilon == 1.0
 
 
 def test_numbers_are_pythons_own():
@@ -153,18 +150,11 @@ ENTRANCES = {
     "FairnessReport.protect": lambda e: fpbench.FairnessReport.from_predictions(
         pd.DataFrame({"x": [0, 0, 1, 1]}), [0, 1, 0, 1], list("abab"), by=["x"], min_cell=0
     ).protect(noise="laplace", epsilon=e),
-    "Mechanism.find_exact_law": lambda e: [
-        fpbench.component("mechanism", name).find_exact_law(
+    **{f"Mechanism.find_{law}_law": lambda e, law=law: [
+        getattr(fpbench.component("mechanism", name), f"find_{law}_law")(
             COUNT_SENSITIVITY["attribute"], e, np.array([5])
-        )
-        for name in NOISES
-    ],
-    "Mechanism.find_noise_law": lambda e: [
-        fpbench.component("mechanism", name).find_noise_law(
-            COUNT_SENSITIVITY["attribute"], e, np.array([5])
-        )
-        for name in NOISES
-    ],
+        ) for name in NOISES
+    ] for law in ("exact", "noise")},
     "Mechanism.guarantee": lambda e: LAPLACE.guarantee(e, "attribute"),
     "Mechanism.release": lambda e: LAPLACE.release(
         np.array([1]), COUNT_SENSITIVITY["attribute"], e, np.random.default_rng(0)
@@ -184,8 +174,7 @@ ENTRANCES = {
     "epsilon_to_rho": lambda e: fpbench.privacy.epsilon_to_rho(e, 1e-6),
     "gaussian_sigma": lambda e: fpbench.privacy.gaussian_sigma(e, 1e-6),
     "pure_rho": fpbench.privacy.pure_rho,
-}
-INFINITE = {"Ledger", "PrivateTreeClassifier", "TreeRecipe"}
+}  # fmt: skip
 # No privacy is asked of these: what was measured, what others must have, points of a curve.
 OTHERS = {"Attack", "Balance", "HistogramSource.histogram", "gaussian_delta", "rho_to_delta"}
 
@@ -213,45 +202,28 @@ def test_every_public_function_that_asks_for_an_epsilon_is_listed_here():
     assert names == {*ENTRANCES, *OTHERS}
 
 
-@pytest.mark.parametrize("name", ENTRANCES)
-@pytest.mark.parametrize("epsilon", BAD)
-def test_every_public_function_refuses_what_is_no_epsilon(name, epsilon):
-    if name in INFINITE and epsilon == math.inf:
-        return
-    with pytest.raises(InputError, match="epsilon") as refused:
-        ENTRANCES[name](epsilon)
-    assert "\n" not in str(refused.value)
+def test_every_public_function_refuses_what_is_no_epsilon():
+    for enter in ENTRANCES.values():
+        for epsilon in (TOO_LITTLE, math.nan):
+            with pytest.raises(InputError, match=r"^[^\n]*epsilon[^\n]*$"):
+                enter(epsilon)
 
 
-PARAMETERS = [
-    (entry.kind, entry.name, field)
-    for kind in KINDS
-    for entry in discover().of_kind(kind)
-    if entry.source.distribution == "fpbench-toolkit"
-    for field in discover().component(entry.kind, entry.name).model_fields
-    if "epsilon" in field
-]
-
-
-def test_some_components_ask_for_an_epsilon():
-    assert {kind for kind, _, _ in PARAMETERS} >= {"learner", "disclosure", "auditor"}
-
-
-@pytest.mark.parametrize(("kind", "name", "field"), PARAMETERS)
-@pytest.mark.parametrize("epsilon", BAD)
-def test_every_component_refuses_what_is_no_epsilon(kind, name, field, epsilon, tmp_path):
-    cls = discover().component(kind, name)
-    example = next(iter(cls.examples(tmp_path)), {})
-    if kind != "learner" and "mechanism" in cls.model_fields:
-        example = {**example, "mechanism": {"use": "discrete-laplace"}}
-    if "base" in cls.model_fields and cls.model_fields["base"].is_required():
-        example = {**example, "base": {"use": "plain"}}
-    without_privacy = cls.model_fields[field].default is not None and kind == "learner"
-    if epsilon == math.inf and without_privacy:
-        return
-    with pytest.raises(InputError, match=field) as refused:
-        fpbench.component(kind, name, **{**example, field: epsilon})
-    assert "\n" not in str(refused.value)
+def test_every_component_refuses_what_is_no_epsilon(tmp_path):
+    kinds = set()
+    for entry in discover():
+        cls = discover().component(entry.kind, entry.name)
+        example = next(iter(cls.examples(tmp_path)), {})
+        if entry.kind != "learner" and "mechanism" in cls.model_fields:
+            example = {**example, "mechanism": {"use": "discrete-laplace"}}
+        if "base" in cls.model_fields and cls.model_fields["base"].is_required():
+            example = {**example, "base": {"use": "plain"}}
+        for field in (field for field in cls.model_fields if "epsilon" in field):
+            kinds.add(entry.kind)
+            for epsilon in (TOO_LITTLE, math.nan):
+                with pytest.raises(InputError, match=rf"^[^\n]*{field}[^\n]*$"):
+                    fpbench.component(entry.kind, entry.name, **{**example, field: epsilon})
+    assert kinds >= {"learner", "disclosure", "auditor"}
 
 
 # Shares of an epsilon, which may be less than what was asked for
@@ -267,15 +239,6 @@ def test_a_share_that_is_too_little_is_named():
     fpbench.models.TreeRecipe(epsilon=2e-9, max_depth=1)
     with pytest.raises(InputError, match=r"epsilon / 2, of each of two .*, not 7\.5e-10"):
         halve_epsilon(1.5e-9)
-
-
-@pytest.mark.parametrize("epsilon", ["much", True, None, [True, True], ["1"], [[1.0], [1.0, 2.0]]])
-def test_a_curator_refuses_an_epsilon_that_only_looks_like_a_number(epsilon):
-    curator = fpbench.privacy.Curator(["a", "b"], ledger=fpbench.privacy.Ledger(3.0), rng=0)
-    mechanism = fpbench.component("mechanism", "discrete-laplace")
-    with pytest.raises(fpbench.InputError, match="epsilon must be "):
-        curator.histogram([0, 1], 2, epsilon=epsilon, mechanism=mechanism)
-    assert curator.remaining.epsilon == 3.0
 
 
 def test_an_epsilon_that_is_split_by_the_caller_is_refused_by_the_curator():

@@ -152,31 +152,28 @@ def test_noise_beyond_need_has_epsilon_0():
     assert rho_to_epsilon(1e-9, 0.5) == 0.0
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: gaussian_delta(-1.0, 1.0),
-        lambda: gaussian_delta(math.nan, 1.0),
-        lambda: gaussian_delta(1.0, 0.0),
-        lambda: gaussian_delta(1.0, 1.0, 0.0),
-        lambda: gaussian_sigma(0.0, 1e-5),
-        lambda: gaussian_sigma(1.0, 0.0),
-        lambda: gaussian_sigma(1.0, 1.0),
-        lambda: gaussian_sigma(math.inf, 1e-5),
-        lambda: gaussian_epsilon(1.0, 1.0),
-        lambda: gaussian_epsilon(-1.0, 0.1),
-        lambda: gaussian_rho(0.0),
-        lambda: pure_rho(0.0),
-        lambda: rho_to_delta(0.0, 1.0),
-        lambda: rho_to_epsilon(1.0, 0.0),
-        lambda: rho_to_epsilon(-1.0, 0.1),
-        lambda: rho_to_epsilon(1.0, 0.1, "best"),
-        lambda: epsilon_to_rho(1.0, 2.0),
-        lambda: epsilon_to_rho(0.0, 0.1),
-        lambda: compose_gaussians([]),
-        lambda: compose_gaussians([1.0, 0.0]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("call", [
+    lambda: gaussian_delta(-1.0, 1.0),
+    lambda: gaussian_delta(math.nan, 1.0),
+    lambda: gaussian_delta(1.0, 0.0),
+    lambda: gaussian_delta(1.0, 1.0, 0.0),
+    lambda: gaussian_sigma(0.0, 1e-05),
+    lambda: gaussian_sigma(1.0, 0.0),
+    lambda: gaussian_sigma(1.0, 1.0),
+    lambda: gaussian_sigma(math.inf, 1e-05),
+    lambda: gaussian_epsilon(1.0, 1.0),
+    lambda: gaussian_epsilon(-1.0, 0.1),
+    lambda: gaussian_rho(0.0),
+    lambda: pure_rho(0.0),
+    lambda: rho_to_delta(0.0, 1.0),
+    lambda: rho_to_epsilon(1.0, 0.0),
+    lambda: rho_to_epsilon(-1.0, 0.1),
+    lambda: rho_to_epsilon(1.0, 0.1, "best"),
+    lambda: epsilon_to_rho(1.0, 2.0),
+    lambda: epsilon_to_rho(0.0, 0.1),
+    lambda: compose_gaussians([]),
+    lambda: compose_gaussians([1.0, 0.0]),
+])  # fmt: skip
 def test_what_is_out_of_range_is_refused(call):
     with pytest.raises(InputError, match=r"must (not )?be|unknown conversion"):
         call()

@@ -137,28 +137,25 @@ def test_what_fails_after_payment_stays_paid():
     assert curator.remaining.epsilon == 0.25
 
 
-@pytest.mark.parametrize(
-    ("cells", "n_cells", "more", "said"),
-    [
-        ([0], 1, {}, r"cells are of shape \(1,\), and there are 2 people"),
-        ([[0, 0]], 1, {}, "cells are of shape"),
-        ([0.0, 1.0], 2, {}, "must be whole numbers, not float64"),
-        (["a", "b"], 2, {}, "must be whole numbers"),
-        ([0, 2], 2, {}, r"cells must be in 0\.\.1, or -1"),
-        ([-2, 0], 2, {}, "cells must be in"),
-        ([np.iinfo(np.int64).min, 0], 2, {}, "cells must be in"),
-        ([0, np.iinfo(np.int64).max], 2, {}, "cells must be in"),
-        ([0, 1], 0, {}, "n_cells must be a whole number, 1 or more, not 0"),
-        ([0, 1], 2.0, {}, r"n_cells must be a whole number, not 2\.0"),
-        ([0, 1], 2, {"repetitions": 0}, "repetitions must be a whole number"),
-        ([0, 1], 2, {"repetitions": True}, "repetitions must be a whole number"),
-        ([0, 1], 2, {"epsilon": 0}, "epsilon must be above 0"),
-        ([0, 1], 2, {"epsilon": [1, -1]}, "epsilon must be above 0"),
-        ([0, 1], 2, {"epsilon": np.nan}, "epsilon must be above 0"),
-        ([0, 1], 2, {"epsilon": np.inf}, "above 0 and finite"),
-        ([0, 1], 2, {"epsilon": []}, "epsilon: is empty"),
-    ],
-)
+@pytest.mark.parametrize(("cells", "n_cells", "more", "said"), [
+    ([0], 1, {}, r"cells are of shape \(1,\), and there are 2 people"),
+    ([[0, 0]], 1, {}, "cells are of shape"),
+    ([0.0, 1.0], 2, {}, "must be whole numbers, not float64"),
+    (["a", "b"], 2, {}, "must be whole numbers"),
+    ([0, 2], 2, {}, r"cells must be in 0\.\.1, or -1"),
+    ([-2, 0], 2, {}, "cells must be in"),
+    ([np.iinfo(np.int64).min, 0], 2, {}, "cells must be in"),
+    ([0, np.iinfo(np.int64).max], 2, {}, "cells must be in"),
+    ([0, 1], 0, {}, "n_cells must be a whole number, 1 or more, not 0"),
+    ([0, 1], 2.0, {}, r"n_cells must be a whole number, not 2\.0"),
+    ([0, 1], 2, {"repetitions": 0}, "repetitions must be a whole number"),
+    ([0, 1], 2, {"repetitions": True}, "repetitions must be a whole number"),
+    ([0, 1], 2, {"epsilon": 0}, "epsilon must be above 0"),
+    ([0, 1], 2, {"epsilon": [1, -1]}, "epsilon must be above 0"),
+    ([0, 1], 2, {"epsilon": np.nan}, "epsilon must be above 0"),
+    ([0, 1], 2, {"epsilon": np.inf}, "above 0 and finite"),
+    ([0, 1], 2, {"epsilon": []}, "epsilon: is empty"),
+])  # fmt: skip
 def test_bad_questions_cost_nothing(cells, n_cells, more, said):
     curator = Curator([0, 1], ["a", "b"], ledger=Ledger(1.0))
     with pytest.raises(InputError, match=said):
@@ -181,31 +178,25 @@ def test_nobodys_group_shows():
     assert curator.histogram([0] * 5, 1, epsilon=1, mechanism=Silent()).tolist() == [[[2, 3]]]
 
 
-@pytest.mark.parametrize(
-    ("sensitive", "groups", "codes"),
-    [
-        (list("bab"), ("a", "b"), [1, 0, 1]),
-        (np.array(list("bab")), ("a", "b"), [1, 0, 1]),
-        (pd.Series(list("bab"), index=[7, 8, 9]), ("a", "b"), [1, 0, 1]),
-        (pd.Series(list("bab"), dtype="category"), ("a", "b"), [1, 0, 1]),
-        (pd.Categorical(list("bab"), categories=["c", "b", "a"]), ("b", "a"), [0, 1, 0]),
-        (np.array([1, 0, 1]), ("0", "1"), [1, 0, 1]),
-        (np.array([3, 2, 4]), ("2", "3", "4"), [1, 0, 2]),
-        (np.array([1, 5, 1]), ("1", "5"), [0, 1, 0]),
-        (np.array([-7, 500, -7]), ("-7", "500"), [0, 1, 0]),
-        (np.array([True, False, True]), ("False", "True"), [1, 0, 1]),
-        ([True, False, True], ("False", "True"), [1, 0, 1]),
-        (np.array([1.0, 0.5, 1.0]), ("0.5", "1"), [1, 0, 1]),
-        (np.array([1, 0, 1], np.uint64), ("0", "1"), [1, 0, 1]),
-        (pd.Series([1, 0, 1], dtype="Int64"), ("0", "1"), [1, 0, 1]),
-        (pd.DataFrame({"s": list("bab")}), ("a", "b"), [1, 0, 1]),
-        (
-            pd.DataFrame({"s": list("bab"), "age": [1, 2, 2]}, index=[5, 5, 6]),
-            ("a x 2", "b x 1", "b x 2"),
-            [1, 0, 2],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("sensitive", "groups", "codes"), [
+    (list("bab"), ("a", "b"), [1, 0, 1]),
+    (np.array(list("bab")), ("a", "b"), [1, 0, 1]),
+    (pd.Series(list("bab"), index=[7, 8, 9]), ("a", "b"), [1, 0, 1]),
+    (pd.Series(list("bab"), dtype="category"), ("a", "b"), [1, 0, 1]),
+    (pd.Categorical(list("bab"), categories=["c", "b", "a"]), ("b", "a"), [0, 1, 0]),
+    (np.array([1, 0, 1]), ("0", "1"), [1, 0, 1]),
+    (np.array([3, 2, 4]), ("2", "3", "4"), [1, 0, 2]),
+    (np.array([1, 5, 1]), ("1", "5"), [0, 1, 0]),
+    (np.array([-7, 500, -7]), ("-7", "500"), [0, 1, 0]),
+    (np.array([True, False, True]), ("False", "True"), [1, 0, 1]),
+    ([True, False, True], ("False", "True"), [1, 0, 1]),
+    (np.array([1.0, 0.5, 1.0]), ("0.5", "1"), [1, 0, 1]),
+    (np.array([1, 0, 1], np.uint64), ("0", "1"), [1, 0, 1]),
+    (pd.Series([1, 0, 1], dtype="Int64"), ("0", "1"), [1, 0, 1]),
+    (pd.DataFrame({"s": list("bab")}), ("a", "b"), [1, 0, 1]),
+    (pd.DataFrame({"s": list("bab"), "age": [1, 2, 2]}, index=[5, 5, 6]),
+     ("a x 2", "b x 1", "b x 2"), [1, 0, 2]),
+])  # fmt: skip
 def test_groups_come_in_any_form(sensitive, groups, codes):
     curator = Curator(sensitive)
     assert curator.groups == groups
@@ -220,35 +211,32 @@ def test_groups_without_members_may_be_named():
     assert curator.histogram([0, 0], 1, epsilon=1, mechanism=Silent()).tolist() == [[[0, 2, 0]]]
 
 
-@pytest.mark.parametrize(
-    ("sensitive", "groups", "said"),
-    [
-        ([0, 2], ["a", "b"], r"must be in 0\.\.1, as 2 groups"),
-        ([0, -1], ["a", "b"], r"must be in 0\.\.1"),
-        ([0.0, 1.0], ["a", "b"], "one whole number or text per person"),
-        ([[0, 1]], ["a", "b"], "one whole number or text per person"),
-        ([0, 0], ["a"], "2 to 127 groups, not 1"),
-        ([0, 1], ["a", "a"], "a group twice"),
-        ([0, 1], "ab", "groups must be a list"),
-        ([0, 1], [1, 2], "groups must be a list"),
-        ([], ["a", "b"], "nobody|whole number"),
-        (np.zeros(0, int), ["a", "b"], "at least one person"),
-        (["a", "a"], None, "one group"),
-        ([], None, "is empty: there must be people"),
-        (np.zeros(5, int), None, "one group"),
-        (["a", None], None, "1 values are missing"),
-        ([1.0, np.nan], None, "1 values are missing"),
-        (np.arange(30), None, "30 different numbers; make groups"),
-        (np.linspace(0, 1, 30), None, "30 different numbers"),
-        ([f"p{i}" for i in range(200)], None, "more than 127 groups"),
-        (np.zeros((2, 2), int), None, "one value per person, or a data frame"),
-        (3, None, "one value per person"),
-        ([1, "1"], None, "two groups of the same name|makes no groups"),
-        (pd.Series([[1], [2]]), None, "makes no groups"),
-        (pd.DataFrame([["a", "b"], ["b", "a"]], columns=["s", "s"]), None, "distinct names"),
-        (pd.DataFrame(index=[0, 1]), None, "must have columns"),
-    ],
-)
+@pytest.mark.parametrize(("sensitive", "groups", "said"), [
+    ([0, 2], ["a", "b"], r"must be in 0\.\.1, as 2 groups"),
+    ([0, -1], ["a", "b"], r"must be in 0\.\.1"),
+    ([0.0, 1.0], ["a", "b"], "one whole number or text per person"),
+    ([[0, 1]], ["a", "b"], "one whole number or text per person"),
+    ([0, 0], ["a"], "2 to 127 groups, not 1"),
+    ([0, 1], ["a", "a"], "a group twice"),
+    ([0, 1], "ab", "groups must be a list"),
+    ([0, 1], [1, 2], "groups must be a list"),
+    ([], ["a", "b"], "nobody|whole number"),
+    (np.zeros(0, int), ["a", "b"], "at least one person"),
+    (["a", "a"], None, "one group"),
+    ([], None, "is empty: there must be people"),
+    (np.zeros(5, int), None, "one group"),
+    (["a", None], None, "1 values are missing"),
+    ([1.0, np.nan], None, "1 values are missing"),
+    (np.arange(30), None, "30 different numbers; make groups"),
+    (np.linspace(0, 1, 30), None, "30 different numbers"),
+    ([f"p{i}" for i in range(200)], None, "more than 127 groups"),
+    (np.zeros((2, 2), int), None, "one value per person, or a data frame"),
+    (3, None, "one value per person"),
+    ([1, "1"], None, "two groups of the same name|makes no groups"),
+    (pd.Series([[1], [2]]), None, "makes no groups"),
+    (pd.DataFrame([["a", "b"], ["b", "a"]], columns=["s", "s"]), None, "distinct names"),
+    (pd.DataFrame(index=[0, 1]), None, "must have columns"),
+])  # fmt: skip
 def test_groups_that_make_no_sense_are_refused(sensitive, groups, said):
     with pytest.raises(InputError, match=said):
         Curator(sensitive, groups)
