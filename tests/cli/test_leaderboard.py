@@ -166,20 +166,17 @@ def test_sorting_filtering_grouping(command, run):
     assert "7 more lines" in shown
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--by", "gian"], "did you mean 'gain'?"),
-        (["--view", "defencess"], "did you mean 'defences'?"),
-        (["--where", "leaner=x"], "did you mean 'learner'?"),
-        (["--where", "learner"], "is not a filter"),
-        (["--group", "leaner"], "did you mean 'learner'?"),
-        (["--sort", "gian"], "did you mean 'gain'?"),
-        (["--columns", "gian"], "did you mean 'gain'?"),
-        (["--view", "audits"], "has no results for the view 'audits'"),
-        (["--top", "3", "--all"], "contradict"),
-    ],
-)
+@pytest.mark.parametrize(("options", "words"), [
+    (["--by", "gian"], "did you mean 'gain'?"),
+    (["--view", "defencess"], "did you mean 'defences'?"),
+    (["--where", "leaner=x"], "did you mean 'learner'?"),
+    (["--where", "learner"], "is not a filter"),
+    (["--group", "leaner"], "did you mean 'learner'?"),
+    (["--sort", "gian"], "did you mean 'gain'?"),
+    (["--columns", "gian"], "did you mean 'gain'?"),
+    (["--view", "audits"], "has no results for the view 'audits'"),
+    (["--top", "3", "--all"], "contradict"),
+])  # fmt: skip
 def test_bad_input(command, run, options, words):
     bad(command("leaderboard", run, *options), words)
 

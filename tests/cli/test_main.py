@@ -228,12 +228,6 @@ def test_facts_are_run_and_those_that_cannot_be_used_are_skipped(command, toy_ma
     assert {row["claim_holds"] for row in rows} <= {"0", "1"}
 
 
-def test_a_fact_of_a_group_that_is_not_there_is_bad_input(command, toy_matrix):
-    matrix = toy_matrix(with_facts(SHARE.replace("g1", "g7")))
-    done = bad(command("run", matrix), "4 of 4 cells failed", code=2)
-    assert "failed: disclose oracle: no group 'g7'; did you mean" in done.stdout
-
-
 @pytest.mark.slow
 def test_bad_options(command, toy_matrix):
     matrix = toy_matrix()
@@ -424,25 +418,6 @@ def test_what_is_skipped_is_said_after_a_run(command, toy_matrix):
     assert "skipped 4: learner 'plain' is trained for no fairness metric" in done.stdout
     only = bad(command("run", both, "--set", "disclosure=published"), "nothing to run")
     assert "is trained for no fairness metric" in only.stderr
-
-
-def test_a_slip_in_the_ranking_is_found_before_anything_is_run(command, toy_matrix, toy_trace):
-    matrix = toy_matrix(TOY + '[leaderboard]\nrank_by = "gian"\n')
-    bad(command("run", matrix), "toy.toml", "rank_by", "did you mean 'gain'?")
-    assert toy_trace() == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["a = " + "[" * 5000, "a = " + "9" * 5000, "seeds = [9223372036854775808]", "\x00"],
-    ids=["nested", "digits", "seed", "nul"],
-)
-def test_odd_files_are_one_clear_error(command, toy_matrix, text):
-    bad(command("plan", toy_matrix(text)), "toy.toml")
-
-
-def test_a_byte_order_mark_is_no_error(command, toy_matrix):
-    fine(command("plan", toy_matrix("\ufeff" + TOY)))
 
 
 def test_places_that_cannot_be_used_are_one_clear_error(command, toy_matrix, tmp_path):

@@ -89,24 +89,21 @@ def test_numbers_that_differ_are_groups_that_differ(values: list[float]) -> None
     assert [float(name) for name in found] == values
 
 
-@pytest.mark.parametrize(
-    ("rule", "groups"),
-    [
-        ({"one_of": ["White"]}, ("White", "others")),
-        ({"one_of": "White"}, ("White", "others")),
-        ({"one_of": ["A", 2]}, ("A or 2", "others")),
-        ({"one_of": ["others"]}, ("others", "all others")),
-        ({"one_of": [True]}, ("True", "others")),
-        ({"quantile": 0.07}, ("lowest 7 %", "others")),
-        ({"cuts": [60]}, ("age < 60", "age >= 60")),
-        ({"cuts": 60.5}, ("age < 60.5", "age >= 60.5")),
-        ({"cuts": [25, 45]}, ("age < 25", "25 <= age < 45", "age >= 45")),
-        ({"cuts": [2_500_000]}, ("age < 2500000", "age >= 2500000")),
-        ({"quantile": 0.25}, ("first quartile", "others")),
-        ({"quantile": 0.1}, ("first decile", "others")),
-        ({"quantile": 0.3}, ("lowest 30 %", "others")),
-    ],
-)
+@pytest.mark.parametrize(("rule", "groups"), [
+    ({"one_of": ["White"]}, ("White", "others")),
+    ({"one_of": "White"}, ("White", "others")),
+    ({"one_of": ["A", 2]}, ("A or 2", "others")),
+    ({"one_of": ["others"]}, ("others", "all others")),
+    ({"one_of": [True]}, ("True", "others")),
+    ({"quantile": 0.07}, ("lowest 7 %", "others")),
+    ({"cuts": [60]}, ("age < 60", "age >= 60")),
+    ({"cuts": 60.5}, ("age < 60.5", "age >= 60.5")),
+    ({"cuts": [25, 45]}, ("age < 25", "25 <= age < 45", "age >= 45")),
+    ({"cuts": [2500000]}, ("age < 2500000", "age >= 2500000")),
+    ({"quantile": 0.25}, ("first quartile", "others")),
+    ({"quantile": 0.1}, ("first decile", "others")),
+    ({"quantile": 0.3}, ("lowest 30 %", "others")),
+])  # fmt: skip
 def test_groups_are_named_before_anything_is_loaded(
     rule: dict[str, Any], groups: tuple[str, ...]
 ) -> None:
@@ -174,28 +171,25 @@ def test_every_spelling_is_the_same_parameter(given: Any) -> None:
     assert hash(made)
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ([], "is empty: name a sensitive attribute"),
-        (["sex", "sex"], "names column 'sex' twice"),
-        (["age", OLD], "names column 'age' twice"),
-        (3, "must be a column, a table with a rule, or a list of these"),
-        (None, "must be a column"),
-        (["sex", 4], "must be a column"),
-        ({"column": "age"}, "needs one rule .* has none"),
-        ({**OLD, "quantile": 0.5}, "needs one rule .* has 2"),
-        ({"cuts": [3]}, "column: Field required"),
-        ({"colum": "age", "cuts": [3]}, "unknown key 'colum'; did you mean 'column'?"),
-        ({"column": "age", "cut": [3]}, "unknown key 'cut'; did you mean 'cuts'?"),
-        ({"column": "age", "cuts": [3, 3]}, "cuts must be increasing numbers"),
-        ({"column": "age", "cuts": [float("nan")]}, "cuts must be increasing numbers"),
-        ({"column": "age", "cuts": "sixty"}, "cuts: Input should be a valid number"),
-        ({"column": "age", "quantile": 1.0}, "quantile: Input should be less than 1"),
-        ({"column": "age", "one_of": ["a", "a"]}, "names a value twice"),
-        ({"column": "age", "one_of": [[1]]}, "one_of: Input should be"),
-    ],
-)
+@pytest.mark.parametrize(("given", "says"), [
+    ([], "is empty: name a sensitive attribute"),
+    (["sex", "sex"], "names column 'sex' twice"),
+    (["age", OLD], "names column 'age' twice"),
+    (3, "must be a column, a table with a rule, or a list of these"),
+    (None, "must be a column"),
+    (["sex", 4], "must be a column"),
+    ({"column": "age"}, "needs one rule .* has none"),
+    ({**OLD, "quantile": 0.5}, "needs one rule .* has 2"),
+    ({"cuts": [3]}, "column: Field required"),
+    ({"colum": "age", "cuts": [3]}, "unknown key 'colum'; did you mean 'column'?"),
+    ({"column": "age", "cut": [3]}, "unknown key 'cut'; did you mean 'cuts'?"),
+    ({"column": "age", "cuts": [3, 3]}, "cuts must be increasing numbers"),
+    ({"column": "age", "cuts": [float("nan")]}, "cuts must be increasing numbers"),
+    ({"column": "age", "cuts": "sixty"}, "cuts: Input should be a valid number"),
+    ({"column": "age", "quantile": 1.0}, "quantile: Input should be less than 1"),
+    ({"column": "age", "one_of": ["a", "a"]}, "names a value twice"),
+    ({"column": "age", "one_of": [[1]]}, "one_of: Input should be"),
+])  # fmt: skip
 def test_what_is_no_attribute_is_one_error(given: Any, says: str) -> None:
     with pytest.raises(ValidationError, match=says) as error:
         _Parameters(sensitive=given)

@@ -65,23 +65,14 @@ def test_names_that_are_no_texts_are_known_by_their_text():
     assert domain.fit(frame)["0"].tolist() == [17, 40, 90]
 
 
-@pytest.mark.parametrize(
-    ("frame", "says"),
-    [
-        (FRAME[["age", "age"]], "x: two features are called 'age'"),
-        (FRAME.assign(job=[1, 2, 3]), "'job' is int64, but categories are declared"),
-        (
-            FRAME.assign(job=pd.Categorical([1, 2, 3])),
-            "'job' are int64, but declared ones are texts",
-        ),
-        (
-            FRAME.assign(job=pd.cut([1, 2, 3], 2)),
-            "'job' are interval.*, but declared ones are text",
-        ),
-        (FRAME.assign(age=["1", "2", "3"]), "'age' is .*, but bounds are declared"),
-        (FRAME.assign(age=[1j, 2, 3]), "'age' is complex128, but bounds are declared"),
-    ],
-)
+@pytest.mark.parametrize(("frame", "says"), [
+    (FRAME[["age", "age"]], "x: two features are called 'age'"),
+    (FRAME.assign(job=[1, 2, 3]), "'job' is int64, but categories are declared"),
+    (FRAME.assign(job=pd.Categorical([1, 2, 3])), "'job' are int64, but declared ones are texts"),
+    (FRAME.assign(job=pd.cut([1, 2, 3], 2)), "'job' are interval.*, but declared ones are text"),
+    (FRAME.assign(age=["1", "2", "3"]), "'age' is .*, but bounds are declared"),
+    (FRAME.assign(age=[1j, 2, 3]), "'age' is complex128, but bounds are declared"),
+])  # fmt: skip
 def test_types_that_what_is_declared_does_not_fit(frame, says):
     """Silently nobody would have a category, or an error would quote somebody's value."""
     with pytest.raises(InputError, match=says):

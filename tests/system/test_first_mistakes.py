@@ -1,9 +1,7 @@
 """What newcomers get wrong: each mistake is one error that says how to mend it."""
 
-import numpy as np
 import pytest
 import requests
-from sklearn.tree import DecisionTreeClassifier
 
 import fpbench
 from fpbench import DataError, InputError, MatrixError, NameUnknownError, StoreError
@@ -104,33 +102,6 @@ def test_a_run_says_what_it_can_rank_and_what_a_view_takes(toys, tmp_path):
     (tmp_path / "taken").write_text("")
     with pytest.raises(StoreError, match="choose another"):
         fpbench.run(file, out=tmp_path / "taken" / "run")
-
-
-def test_a_tree_of_words_is_asked_for_numbers():
-    X = np.arange(20.0)[:, None]
-    tree = DecisionTreeClassifier().fit(X, np.where(X[:, 0] > 9, "yes", "no"))
-    with pytest.raises(
-        InputError,
-        match=r"they are 'no' and 'yes': say which counts as 1, positive='no' or positive='yes'",
-    ):
-        fpbench.audit(tree, X, ["a", "b"] * 10)
-    said = tree.predict(X) == "yes"
-    assert fpbench.audit(said, X, ["a", "b"] * 10, resamples=0).by_group["people"].sum() == 20
-
-
-@pytest.mark.parametrize("ask", [
-    lambda model, X: fpbench.audit(model, X, ["a", "b"] * 10),
-    lambda model, X: fpbench.individual_fairness(model, X, tau=0.1),
-    lambda model, X: fpbench.attack(model, X, [0, 1] * 10, ["a", "b"] * 10),
-])  # fmt: skip
-def test_a_model_that_cannot_predict_is_named(ask):
-    X = np.arange(20.0)[:, None]
-    with pytest.raises(
-        InputError, match=r"DecisionTreeClassifier.predict\(X\) fails: NotFittedError"
-    ):
-        ask(DecisionTreeClassifier(), X)
-    with pytest.raises(InputError, match="must be fitted, not the class DecisionTreeClassifier"):
-        ask(DecisionTreeClassifier, X)
 
 
 def test_a_matrix_of_names_and_one_filter_are_understood_or_refused(toys, tmp_path):

@@ -58,20 +58,17 @@ def test_rules_and_crossing_are_those_of_every_data_set() -> None:
     assert yes.groups == ("True", "others")
 
 
-@pytest.mark.parametrize(
-    ("values", "positive", "said"),
-    [
-        ([0, 1], None, "paid = 1"),
-        ([0.0, 1.0], None, "paid = 1"),
-        ([False, True], None, "paid = 1"),
-        (["false", "true"], None, "paid = 1"),
-        (["FALSE", "1"], None, "paid = 1"),
-        (["no", "yes"], "yes", "paid = yes"),
-        ([7, 8], 8, "paid = 8"),
-        ([False, True], True, "paid = True"),
-        ([1, 2], 2.0, "paid = 2"),
-    ],
-)
+@pytest.mark.parametrize(("values", "positive", "said"), [
+    ([0, 1], None, "paid = 1"),
+    ([0.0, 1.0], None, "paid = 1"),
+    ([False, True], None, "paid = 1"),
+    (["false", "true"], None, "paid = 1"),
+    (["FALSE", "1"], None, "paid = 1"),
+    (["no", "yes"], "yes", "paid = yes"),
+    ([7, 8], 8, "paid = 8"),
+    ([False, True], True, "paid = True"),
+    ([1, 2], 2.0, "paid = 2"),
+])  # fmt: skip
 def test_labels_of_every_kind(values: list[Any], positive: Any, said: str) -> None:
     frame = _people()
     ones = frame["paid"].to_numpy()
@@ -143,41 +140,39 @@ def test_what_is_dropped_may_be_missing() -> None:
     assert len(_table(frame, drop=["notes", "when"])) == 40
 
 
-@pytest.mark.parametrize(
-    ("change", "parameters", "says"),
-    [
-        ({}, {"label": "pay"}, "label: no column 'pay'; did you mean 'paid'?"),
-        ({}, {"sensitive": "sx"}, "sensitive: no column 'sx'; did you mean 'sex'?"),
-        ({}, {"sensitive": "paid"}, "sensitive: 'paid' is the label"),
-        ({}, {"drop": ["citty"]}, "drop: no column 'citty'; did you mean 'city'?"),
-        ({}, {"drop": ["sex"]}, "'sex' is sensitive, so it is never a feature"),
-        ({}, {"drop": ["age", "height", "city", "member"]}, "no column is left as a feature"),
-        ({}, {"missing": "ignore"}, "missing: must be 'error' or 'drop', not 'ignore'"),
-        ({}, {"positive": "yes"}, "positive: no label in 'paid' is 'yes'; valid: 0, 1"),
-        ({}, {"sensitive": {"column": "age", "cut": 3}}, "unknown key 'cut'; did you mean 'cuts'"),
-        ({}, {"sensitive": []}, "is empty: name a sensitive attribute"),
-        ({"paid": "yes"}, {}, "label 'paid' must be 0 or 1 and holds 'yes'; say which value"),
-        ({"paid": range(40)}, {}, "holds '0', '1', '2', '3', '4', ...; say which value counts"),
-        ({"paid": 1}, {}, "label 'paid' is '1' for everyone"),
-        ({"paid": "yes"}, {"positive": "yes"}, "label 'paid' is 'yes' for everyone"),
-        ({"paid": [1, "true"] * 20}, {}, "label 'paid' is '1', 'true' for everyone"),
-        ({"sex": "male"}, {}, "has one group, male"),
-        ({"height": np.inf}, {}, "column 'height' holds infinite values"),
-        ({"city": pd.Timestamp("2020-01-01")}, {}, "column 'city' holds datetime64"),
-        ({"city": [[1]] * 40}, {}, "column 'city' holds list values"),
-        ({"city": "Ulm", "age": 3}, {}, r'the same for everyone: \'age\', \'city\'; leave them '
-         r'out: drop = \["age", "city"\]'),
-        ({"city": [f"town {n}" for n in range(40)]}, {}, r'different for everyone.*"city"'),
-        ({"age": range(7, 47)}, {"drop": "city"}, r'different.*drop = \["city", "age"\]'),
-        ({3: 4}, {}, "columns must be named by strings, not 3"),
-        (dict.fromkeys(("sex", "age")), {"missing": "drop"}, "among 40: nobody has a value of "
-         r"'sex', 'age'; drop = \[...\] drops columns"),
-        ({"age": [2**70 + n for n in range(40)]}, {}, "'age' holds whole numbers of more than 64 bits"),
-        ({}, {"drop": 3}, "drop must be a text or a list"),
-        ({}, {"drop": None}, "drop must be a text or a list"),
-        ({}, {"drop": ["age", "age"]}, "drop: names column 'age' twice"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("change", "parameters", "says"), [
+    ({}, {"label": "pay"}, "label: no column 'pay'; did you mean 'paid'?"),
+    ({}, {"sensitive": "sx"}, "sensitive: no column 'sx'; did you mean 'sex'?"),
+    ({}, {"sensitive": "paid"}, "sensitive: 'paid' is the label"),
+    ({}, {"drop": ["citty"]}, "drop: no column 'citty'; did you mean 'city'?"),
+    ({}, {"drop": ["sex"]}, "'sex' is sensitive, so it is never a feature"),
+    ({}, {"drop": ["age", "height", "city", "member"]}, "no column is left as a feature"),
+    ({}, {"missing": "ignore"}, "missing: must be 'error' or 'drop', not 'ignore'"),
+    ({}, {"positive": "yes"}, "positive: no label in 'paid' is 'yes'; valid: 0, 1"),
+    ({}, {"sensitive": {"column": "age", "cut": 3}}, "unknown key 'cut'; did you mean 'cuts'"),
+    ({}, {"sensitive": []}, "is empty: name a sensitive attribute"),
+    ({"paid": "yes"}, {}, "label 'paid' must be 0 or 1 and holds 'yes'; say which value"),
+    ({"paid": range(40)}, {}, "holds '0', '1', '2', '3', '4', ...; say which value counts"),
+    ({"paid": 1}, {}, "label 'paid' is '1' for everyone"),
+    ({"paid": "yes"}, {"positive": "yes"}, "label 'paid' is 'yes' for everyone"),
+    ({"paid": [1, "true"] * 20}, {}, "label 'paid' is '1', 'true' for everyone"),
+    ({"sex": "male"}, {}, "has one group, male"),
+    ({"height": np.inf}, {}, "column 'height' holds infinite values"),
+    ({"city": pd.Timestamp("2020-01-01")}, {}, "column 'city' holds datetime64"),
+    ({"city": [[1]] * 40}, {}, "column 'city' holds list values"),
+    ({"city": "Ulm", "age": 3}, {},
+     'the same for everyone: \\\'age\\\', \\\'city\\\'; leave them out: drop = \\["age", "city"\\]'),
+    ({"city": [f"town {n}" for n in range(40)]}, {}, 'different for everyone.*"city"'),
+    ({"age": range(7, 47)}, {"drop": "city"}, 'different.*drop = \\["city", "age"\\]'),
+    ({3: 4}, {}, "columns must be named by strings, not 3"),
+    (dict.fromkeys(("sex", "age")), {"missing": "drop"},
+     r"among 40: nobody has a value of 'sex', 'age'; drop = \[...\] drops columns"),
+    ({"age": [2 ** 70 + n for n in range(40)]}, {},
+     "'age' holds whole numbers of more than 64 bits"),
+    ({}, {"drop": 3}, "drop must be a text or a list"),
+    ({}, {"drop": None}, "drop must be a text or a list"),
+    ({}, {"drop": ["age", "age"]}, "drop: names column 'age' twice"),
+])  # fmt: skip
 def test_what_cannot_be_used_is_one_error(
     change: dict[Any, Any], parameters: dict[str, Any], says: str
 ) -> None:

@@ -139,17 +139,14 @@ def test_the_template_is_plain(kind):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "message"),
-    [
-        ("lerner", "mine", "unknown kind 'lerner'; did you mean 'learner'"),
-        ("learner", "My Learner", "name 'My Learner': must be lower case"),
-        ("learner", "../up", "must be lower case"),
-        ("learner", "plain", "learner 'plain' is already in fpbench"),
-        ("policy", "there", "fpbench-there: already exists"),
-        ("policy", "gone", "name 'gone': fpbench-gone 1.0 is installed already, and the new"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "name", "message"), [
+    ("lerner", "mine", "unknown kind 'lerner'; did you mean 'learner'"),
+    ("learner", "My Learner", "name 'My Learner': must be lower case"),
+    ("learner", "../up", "must be lower case"),
+    ("learner", "plain", "learner 'plain' is already in fpbench"),
+    ("policy", "there", "fpbench-there: already exists"),
+    ("policy", "gone", "name 'gone': fpbench-gone 1.0 is installed already, and the new"),
+])  # fmt: skip
 def test_what_cannot_be_written_is_refused(tmp_path, install, kind, name, message):
     site = install("fpbench-gone", "gone", "from fpbench import hookimpl")
     (tmp_path / "fpbench-there").mkdir()

@@ -281,17 +281,14 @@ def fine(counts, rng):
     return counts + rng.normal(size=counts.shape)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"other": [1, 2]}, r"inputs of shapes \(1,\) and \(2,\)"),
-        ({"draws": 10}, "draws must be at least 1000"),
-        ({"delta": 1.0}, "delta must be in"),
-        ({"confidence": 1.0}, "delta must be in"),
-        ({"release": lambda counts, rng: counts[:5]}, r"an array \(5, 1\), not \(2000, \.\.\.\)"),
-        ({"release": lambda counts, rng: counts + math.nan}, "not finite"),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "message"), [
+    ({"other": [1, 2]}, r"inputs of shapes \(1,\) and \(2,\)"),
+    ({"draws": 10}, "draws must be at least 1000"),
+    ({"delta": 1.0}, "delta must be in"),
+    ({"confidence": 1.0}, "delta must be in"),
+    ({"release": lambda counts, rng: counts[:5]}, r"an array \(5, 1\), not \(2000, \.\.\.\)"),
+    ({"release": lambda counts, rng: counts + math.nan}, "not finite"),
+])  # fmt: skip
 def test_what_cannot_be_judged_is_refused(wrong, message):
     call = {"release": fine, "one": [1], "other": [0], "draws": 2000, **wrong}
     with pytest.raises(InputError, match=message):

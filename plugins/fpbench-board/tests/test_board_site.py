@@ -231,14 +231,6 @@ def test_whatever_a_store_says_of_its_matrix_it_is_shown(matrix, place, hands, u
     assert "not verified" in read(site, "submissions/run.html")
 
 
-def test_the_greatest_numbers_that_a_store_can_hold_are_shown(place, hands, unrun, tmp_path):
-    run = hands.copy(place / "honest", tmp_path / "run")
-    hands.forge(run, "with_accuracy", 1e307)
-    hands.forge(run, "leak", -1e307)
-    site = build_site([run], tmp_path / "site", unrun)
-    assert "not verified" in read(site, "submissions/run.html")
-
-
 def test_a_flood_of_boards_drowns_none_that_is_verified(place, site, tmp_path, monkeypatch):
     """Boards with verified entries come first, and long pages say what they leave out."""
     monkeypatch.setattr(site_module, "_FEW_BOARDS", 2)

@@ -90,14 +90,8 @@ def test_many_cells_are_sent_in_wider_numbers():
         ({"cells": [0, 1, 2, 0]}, r"cells must be in 0\.\.1"),
         ({"cells": [0.5] * 4}, "whole numbers"),
         ({"n_cells": 0}, "n_cells must be a whole number"),
-        ({"epsilon": -1}, "epsilon must be above 0"),
         ({"epsilon": []}, "epsilon"),
-        ({"epsilon": np.inf}, "epsilon must be above 0 and finite"),
         ({"epsilon": [0.5, 1e-10]}, "epsilon must be at least 1e-09, not 1e-10"),
-        *(
-            ({"epsilon": wrong}, "epsilon must be ")
-            for wrong in ("much", True, None, [True, True], ["1"], [[1.0], [1.0, 2.0]])
-        ),
         ({"mechanism": "discrete-laplace"}, "mechanism must be a component"),
         ({"n_cells": "2"}, "n_cells must be a whole number"),
         ({"repetitions": 0}, "repetitions"),

@@ -117,31 +117,17 @@ def test_a_client_with_a_wrong_token_is_told(shared):
     ("changes", "said"),
     [
         ({"cells": None}, "cells: Field required"),
-        ({"cells": [0, 1]}, "cells: Input should be a valid string"),
         ({"cells": "not base64!"}, "cells: not base64"),
-        ({"cells": "Ω"}, "cells: not base64"),
         ({"cells": "AAAA"}, "3 bytes, and 60 people at 1 bytes each make 60"),
-        ({"width": 2}, "60 people at 2 bytes each make 120"),
         ({"width": 3}, "width: Input should be 1, 2 or 4"),
         ({"cells": base64.b64encode(b"\x01" * PEOPLE).decode()}, r"cells must be in 0..0"),
-        ({"cells": base64.b64encode(b"\xfe" * PEOPLE).decode()}, r"cells must be in 0..0"),
-        ({"n_cells": 0}, "n_cells: Input should be greater"),
         ({"n_cells": 10**9}, "n_cells: Input should be less"),
-        ({"n_cells": "2"}, "n_cells: Input should be a valid integer"),
         ({"n_cells": 30_000, "repetitions": 2}, "asks for 120,000 counts; 100,000 is the most"),
         ({"epsilon": []}, "epsilon: List should have at least 1 item"),
         ({"epsilon": [0.1, 0]}, "epsilon.1: Input should be greater"),
-        ({"epsilon": [-1]}, "epsilon.0: Input should be greater"),
-        ({"epsilon": 0.1}, "epsilon: Input should be a valid array"),
-        ({"epsilon": [float("nan")]}, "epsilon.0: Input should be"),
         ({"epsilon": [float("inf")]}, "epsilon.0: Input should be a finite number"),
-        ({"epsilon": [1e308, 1e308]}, "epsilon.0: Input should be less than or equal"),
         ({"repetitions": 0}, "repetitions: Input should be greater"),
         ({"more": 1}, "more: Extra inputs are not permitted"),
-        ({"mechanism": None}, "mechanism: Field required"),
-        ({"mechanism": {}}, "mechanism: needs use"),
-        ({"mechanism": {"use": 3}}, "mechanism: needs use"),
-        ({"mechanism": {"use": "discrete-laplcae"}}, "did you mean 'discrete-laplace'?"),
         ({"mechanism": {"use": "discrete-laplace", "nois": "secure"}}, "did you mean 'noise'?"),
         ({"mechanism": {"use": "discrete-laplace"}}, 'answers with noise = "secure" only'),
         ({"mechanism": {"use": "laplace"}}, "by discrete-gaussian, discrete-laplace, exponential"),
@@ -160,13 +146,6 @@ def test_what_is_no_json_object_is_refused(shared, content):
     status, _, said = shared.request("POST", "/v1/histogram", content)
     assert status == 422
     assert 5 < len(json.loads(said)["error"]) < 200
-
-
-def test_a_good_query_is_answered(shared):
-    """The one that the malformed ones change."""
-    status, _, content = shared.request("POST", "/v1/histogram", body())
-    assert status == 200
-    assert np.shape(json.loads(content)["counts"]) == (1, 1, 1, 2)
 
 
 @pytest.mark.parametrize(

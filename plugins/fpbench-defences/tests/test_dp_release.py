@@ -164,10 +164,6 @@ def test_a_release_becomes_a_claim_about_the_ratio(says, tolerance, also):
     )
 
 
-def test_the_interval_is_the_default():
-    assert DPRelease(auditor=Speaker()).says == "interval"
-
-
 unit = st.floats(0, 1)
 
 

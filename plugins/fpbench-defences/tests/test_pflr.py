@@ -521,30 +521,6 @@ def test_it_can_be_audited_for_excessive_risk(declared):
     assert risks[2] == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.slow
-def test_it_runs_in_a_matrix(tmp_path):
-    matrix = tmp_path / "m.toml"
-    matrix.write_text(
-        """
-seeds = 1
-[[dataset]]
-use = "census-synthetic"
-rows = 600
-[[learner]]
-use = "pflr"
-variant = { sweep = ["pflr", "pflr*"] }
-[[auditor]]
-use = "group-fairness"
-[[auditor]]
-use = "excessive-risk"
-repetitions = 10
-"""
-    )
-    rows = list(fpbench.run(matrix, out=tmp_path / "run").rows())
-    assert [row["status"] for row in rows] == ["done"] * 4, rows
-    assert {row["pflr_epsilon"] for row in rows} == {1.0}
-
-
 def test_the_code_of_the_docs_runs():
     page = (Path(__file__).parents[3] / "docs" / "pflr.md").read_text()
     (code,) = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
@@ -563,8 +539,7 @@ def test_the_code_of_the_docs_runs():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"epsilon": 0.0}, "epsilon"), ({"epsilon": -1.0}, "epsilon"),
-        ({"epsilon": math.nan}, "epsilon"), ({"epsilon": "1"}, "epsilon"),
+        ({"epsilon": 1e-10}, "epsilon"),
         ({"fairness": -0.1}, "fairness"), ({"fairness": math.nan}, "fairness"),
         ({"fairness_share": 0.0}, "fairness_share"), ({"fairness_share": 1.0}, "fairness_share"),
         ({"fairness_share": 1e-320}, "fairness_share"), ({"fairness": 1e-320}, "fairness = 1e-320"),

@@ -140,19 +140,16 @@ def test_probabilities_of_the_extremes():
     assert proba.tolist() == [[0.0, 0.5, 1.0]]
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"penalty": 0.0}, "penalty must be above 0 and finite, not 0.0: without one"),
-        ({"penalty": float("nan")}, "penalty must be above 0"),
-        ({"targets": np.zeros((2, 5))}, r"shapes do not agree: design \(4, 2\), targets \(2, 5\)"),
-        ({"targets": np.zeros(4)}, "shapes do not agree"),
-        ({"weights": np.ones((1, 4))}, r"weights \(1, 4\)"),
-        ({"weights": -np.ones((2, 4))}, "weights must not be negative"),
-        ({"targets": np.full((2, 4), np.nan)}, "targets must be finite"),
-        ({"design": np.full((4, 2), np.inf)}, "design must be finite"),
-    ],
-)
+@pytest.mark.parametrize(("change", "says"), [
+    ({"penalty": 0.0}, "penalty must be above 0 and finite, not 0.0: without one"),
+    ({"penalty": float("nan")}, "penalty must be above 0"),
+    ({"targets": np.zeros((2, 5))}, r"shapes do not agree: design \(4, 2\), targets \(2, 5\)"),
+    ({"targets": np.zeros(4)}, "shapes do not agree"),
+    ({"weights": np.ones((1, 4))}, r"weights \(1, 4\)"),
+    ({"weights": -np.ones((2, 4))}, "weights must not be negative"),
+    ({"targets": np.full((2, 4), np.nan)}, "targets must be finite"),
+    ({"design": np.full((4, 2), np.inf)}, "design must be finite"),
+])  # fmt: skip
 def test_what_cannot_be_fitted_is_refused(change, says):
     arguments = {"design": np.ones((4, 2)), "targets": np.zeros((2, 4)), "penalty": 0.1} | change
     with pytest.raises(InputError, match=says):
