@@ -218,6 +218,6 @@ def test_parameters_of_a_table_reach_the_corrector():
      "corrector: time_limit can be given only with a name"),
     ("exakt", {}, "did you mean 'exact'"),
 ])  # fmt: skip
-def test_what_is_no_corrector_is_said(corrector, more, reason):
+def test_a_wrong_corrector_is_one_error(corrector, more, reason):
     with pytest.raises(InputError, match=reason):
         fpbench.correct(GUESS, PREDICTIONS, corrector=corrector, **more)

@@ -60,7 +60,7 @@ def test_exact_counts_tell_no_more_than_the_limit(seed):
 
 
 @given(st.integers(0, 2**32), st.integers(1, 4), st.integers(1, 4))
-def test_nor_if_sets_are_taken_in_blocks(seed, first, own):
+def test_sets_in_blocks_tell_no_more_than_the_limit(seed, first, own):
     chances, members, probability, counts, _ = draw_world(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fact_information, "_FIRST", first)
@@ -107,7 +107,7 @@ def test_counts_rounded_at_random_tell_no_more_than_the_limit(seed, base):
 
 
 @given(st.integers(0, 2**32), st.integers(2, 5), st.booleans())
-def test_nor_do_those_of_several_sets_by_the_law_of_rounding(seed, base, hidden):
+def test_rounded_counts_of_several_sets_tell_no_more_than_the_limit(seed, base, hidden):
     """All that is published: some sets rounded, others exact or hidden by a rule about groups."""
     chances, members, probability, counts, rng = draw_world(seed, groups=2)
     members, counts = members[:, :3], counts[:, :3]
@@ -173,7 +173,7 @@ def test_a_noisy_count_tells_no_more_than_the_limit(seed, law, size):
 
 
 @given(st.integers(0, 2**32), st.sampled_from(["sigma", "scale"]), st.floats(0.1, 6))
-def test_nor_a_count_with_noise_of_whole_numbers(seed, law, size):
+def test_a_count_with_whole_noise_tells_no_more_than_the_limit(seed, law, size):
     chances, members, probability, counts, _ = draw_world(seed)
     steps = np.arange(-400, 401)
     noise = np.exp(-((steps / size) ** 2) / 2 if law == "sigma" else -abs(steps) / size)
@@ -236,7 +236,7 @@ def test_errors_of_prediction_are_schur_complements(seed):
 
 
 @pytest.mark.parametrize("scale", [0.3, 1, 3])
-def test_nor_many_counts_with_noise_of_whole_numbers(scale):
+def test_many_counts_with_whole_noise_tell_no_more_than_the_limit(scale):
     """One count of many people, all of whose groups are measured: sharper than of few people."""
     n, steps = 400, np.arange(-300, 301)
     noise = np.exp(-abs(steps) / scale)

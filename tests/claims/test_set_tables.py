@@ -58,7 +58,7 @@ def test_sums_parts_and_fewer_people_are_those_of_the_matrix(codes, seed):
 
 
 @pytest.mark.parametrize("derived", [[True, False], [False, True]])
-def test_of_a_set_that_is_published_and_follows_too_the_published_one_stays(derived):
+def test_a_published_set_stays_where_it_follows_from_others_too(derived):
     members = np.ones((3, 2), bool)
     facts = Facts.from_counts(members, [[1, 2], [1, 2]], derived=derived, names=["one", "two"])
     assert facts.derived.tolist() == [False]

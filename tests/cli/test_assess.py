@@ -218,7 +218,7 @@ def test_a_share_is_written_in_either_way(work, command, text, share):
     (("--people", "gone.csv"), ["gone.csv: cannot be read: No such file"]),
     (("--people", "."), [".: cannot be read: it is a directory"]),
 ])  # fmt: skip
-def test_what_is_typed_wrong_is_one_clear_error(work, command, arguments, words):
+def test_a_wrong_option_is_one_clear_error(work, command, arguments, words):
     bad(command("assess", "much.csv", *FAST, *arguments), *words)
 
 

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 from commands import bad, fine
 
 import fpbench
@@ -181,17 +180,6 @@ def test_bad_input(command, run, options, words):
     bad(command("leaderboard", run, *options), words)
 
 
-def test_an_empty_run_and_one_of_a_newer_version(command, run, tmp_path):
-    import sqlite3
-    from contextlib import closing
-
-    file = run / "store.sqlite"
-    with closing(sqlite3.connect(file)) as database, database:
-        database.execute("PRAGMA user_version = 99")
-    bad(command("leaderboard", run), "another version of fpbench made it")
-    bad(command("leaderboard", tmp_path), "not a run directory")
-
-
 def test_files_are_written(command, run, tmp_path):
     fine(command("leaderboard", run, "-o", tmp_path / "b.tex", "--format", "latex"))
     assert (tmp_path / "b.tex").read_text().endswith("\\end{table}\n")
@@ -267,14 +255,6 @@ COMPLETED = {
     "fpbench run m.toml --engine l": ["loky"],
     "fpbench run ": [],  # files, of which the shell knows
 }
-
-
-def test_a_tab_leaves_commands_as_they_were():
-    """What else the same process parses has its types."""
-    leaderboard = typer.main.get_command(cli.app).commands["leaderboard"]
-    for completing, kind in ((True, str), (False, Path)):
-        context = leaderboard.make_context("leaderboard", ["runs/x"], resilient_parsing=completing)
-        assert isinstance(context.params["run"], kind)
 
 
 @pytest.mark.parametrize("line", COMPLETED)

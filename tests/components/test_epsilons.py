@@ -49,7 +49,7 @@ LAPLACE = fpbench.component("mechanism", "discrete-laplace")
         (np.array([1.0, 1e-10]), "epsilon must be at least 1e-09, not 1e-10"),
     ],
 )
-def test_what_is_no_epsilon_is_refused_in_one_sentence(epsilon, message):
+def test_a_wrong_epsilon_is_one_error(epsilon, message):
     with pytest.raises(InputError) as refused:
         check_epsilon(epsilon)
     assert str(refused.value) == message
@@ -202,14 +202,14 @@ def test_every_public_function_that_asks_for_an_epsilon_is_listed_here():
     assert names == {*ENTRANCES, *OTHERS}
 
 
-def test_every_public_function_refuses_what_is_no_epsilon():
+def test_every_public_function_refuses_a_wrong_epsilon():
     for enter in ENTRANCES.values():
         for epsilon in (TOO_LITTLE, math.nan):
             with pytest.raises(InputError, match=r"^[^\n]*epsilon[^\n]*$"):
                 enter(epsilon)
 
 
-def test_every_component_refuses_what_is_no_epsilon(tmp_path):
+def test_every_component_refuses_a_wrong_epsilon(tmp_path):
     kinds = set()
     for entry in discover():
         cls = discover().component(entry.kind, entry.name)

@@ -31,7 +31,7 @@ def test_one_person_moves_counts_by_the_sensitivity():
     ({"rho": math.nan}, "rho must be"),
     ({"neighbours": "attributes"}, "did you mean 'attribute'?"),
 ])  # fmt: skip
-def test_guarantees_that_are_none_are_refused(wrong, message):
+def test_wrong_guarantees_are_refused(wrong, message):
     with pytest.raises(InputError, match=re.escape(message)):
         Guarantee(1.0, **wrong)
 

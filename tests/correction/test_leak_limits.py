@@ -225,7 +225,7 @@ def test_a_count_is_worth_less_than_a_person_however_many_people():
 @pytest.mark.slow
 @pytest.mark.parametrize("block", [1 << 17, 100])
 @pytest.mark.parametrize("spread", [0.05, 0.5])
-def test_who_and_what_is_left_out_adds_nothing(spread, block, monkeypatch):
+def test_people_and_columns_left_out_add_nothing(spread, block, monkeypatch):
     # Beliefs far from one half beside many: the shortcuts must not lose the few who change.
     monkeypatch.setattr(count_leak, "_BLOCK", block)
     rng = np.random.default_rng(0)

@@ -369,7 +369,7 @@ def test_laws(seed, metric, tolerance):
 
 
 @pytest.mark.parametrize("n", [200, 1000, 4000])
-def test_of_many_people_the_log_odds_shift_alike(n):
+def test_log_odds_of_many_people_shift_alike(n):
     # The usual approximation: one shift for a prediction, found from the expected count. It was
     # off by 1.12 / n at most, over strengths and tolerances, from n = 200 to 16,000.
     for seed, tolerance in ((1, 0.0), (2, 0.001), (3, 0.02)):

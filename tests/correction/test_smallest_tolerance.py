@@ -51,7 +51,7 @@ def impossible(*constraints) -> Problem:
     impossible(RateConstraint("predictive-equality")),
     impossible(RateConstraint("predictive-equality", 1.0)),
 ], ids=['no claim', 'not a claim', 'share', 'contradiction', 'all known', 'slice', 'slice at 1'])  # fmt: skip
-def test_what_no_tolerance_helps_is_none(problem):
+def test_hopeless_problems_have_no_tolerance(problem):
     assert solve_exact(problem).status is SolverStatus.INFEASIBLE
     assert find_smallest_tolerance(problem, solve_exact) is None
 

@@ -137,7 +137,7 @@ def test_scores_of_small_and_tied_problems(metric):
     assert 0 < infeasible < 75
 
 
-def test_of_many_equal_weights_the_first_are_changed():
+def test_the_first_of_many_equal_weights_are_changed():
     rng = np.random.default_rng(6)
     # Eighths: their cubes, and the sums of these, are exact.
     weights = rng.integers(8, 17, 5000) / 8
@@ -156,7 +156,7 @@ def test_a_large_problem_with_every_exponent():
     assert score_exponents(problem, truth, 99).tolist() == all_achieved(problem, truth, 99)
 
 
-def test_of_equally_accurate_exponents_the_smallest():
+def test_the_smallest_of_equally_accurate_exponents_is_chosen():
     rng = np.random.default_rng(1)
     problem, truth = make(rng, 200, RateConstraint(), np.ones(200))
     assert len(set(score_exponents(problem, truth, 99).tolist())) == 1

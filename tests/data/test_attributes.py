@@ -190,7 +190,7 @@ def test_every_spelling_is_the_same_parameter(given: Any) -> None:
     ({"column": "age", "one_of": ["a", "a"]}, "names a value twice"),
     ({"column": "age", "one_of": [[1]]}, "one_of: Input should be"),
 ])  # fmt: skip
-def test_what_is_no_attribute_is_one_error(given: Any, says: str) -> None:
+def test_a_wrong_attribute_is_one_error(given: Any, says: str) -> None:
     with pytest.raises(ValidationError, match=says) as error:
         _Parameters(sensitive=given)
     assert error.value.error_count() == 1
@@ -199,7 +199,7 @@ def test_what_is_no_attribute_is_one_error(given: Any, says: str) -> None:
 
 
 @pytest.mark.parametrize("given", [3, None, ["a", 3], ["a", "a"]])
-def test_what_is_no_column_is_one_error(given: Any) -> None:
+def test_a_wrong_column_is_one_error(given: Any) -> None:
     assert _Parameters(drop="a") == _Parameters(drop=["a"]) == _Parameters(drop=("a",))
     with pytest.raises(ValidationError) as error:
         _Parameters(drop=given)

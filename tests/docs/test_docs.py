@@ -246,13 +246,7 @@ def check_command(words):
         if stop in rest:
             rest = rest[: rest.index(stop)]
     while hasattr(command, "commands"):
-        flags = (
-            "--help",
-            "--version",
-            "--no-third-party",
-            "--install-completion",
-            "--show-completion",
-        )
+        flags = {"--help", *(flag for param in command.params for flag in param.opts)}
         if not rest or rest in [[flag] for flag in flags]:
             return None
         name = rest.pop(0)
@@ -266,25 +260,8 @@ def check_command(words):
     return command, rest
 
 
-OTHERS = {
-    ".",
-    "chmod",
-    "dask",
-    "docker",
-    "eval",
-    "export",
-    "git",
-    "openssl",
-    "pip",
-    "podman",
-    "pytest",
-    "python",
-    "python3",
-    "rm",
-    "tox",
-    "umask",
-    "useradd",
-}
+OTHERS = {".", "chmod", "dask", "docker", "eval", "export", "git", "openssl", "pip", "podman", "pytest",
+          "python", "python3", "rm", "tox", "umask", "useradd"}  # fmt: skip
 """What pages tell to type besides fpbench."""
 
 

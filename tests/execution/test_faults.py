@@ -71,7 +71,7 @@ def test_limits_change_no_result_and_no_cell(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("engine", "jobs"), ENGINES)
-def test_what_cannot_be_kept_fails_alone(tmp_path, engine, jobs):
+def test_measures_that_cannot_be_stored_fail_alone(tmp_path, engine, jobs):
     """A row that would say another thing of itself, or more than a store can hold."""
     what = ["status", "unshown", "essay", "crowd", "screams"]
     matrix = MATRIX | {"corrector": [trouble(*what)]}
@@ -107,7 +107,7 @@ def test_an_interruption_that_is_no_users_fails_alone(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_what_is_no_exception_fails_alone(tmp_path, jobs):
+def test_other_ends_than_exceptions_fail_alone(tmp_path, jobs):
     matrix = MATRIX | {"corrector": [trouble("ends")]}
     rows = fpbench.run(matrix, out=tmp_path / "run", jobs=jobs).rows()
     assert [row["reason"] for row in rows] == [None, "correct trouble: GeneratorExit"]
@@ -135,7 +135,7 @@ def test_bad_input_is_not_tried_again(tmp_path, toy_trace):
 
 
 @pytest.mark.slow
-def test_who_kills_its_worker_is_found_and_fails_alone(tmp_path):
+def test_a_component_that_kills_its_worker_fails_alone_without_limits(tmp_path):
     """Without limits it runs in the worker itself, beside others."""
     matrix = MATRIX | {"learner": [{"use": "deadly"}, {"use": "parrot"}], "seeds": 2}
     frame = fpbench.run(matrix, out=tmp_path / "run", jobs=2).frame()

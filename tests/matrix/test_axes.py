@@ -81,7 +81,7 @@ def test_nothing_is_expanded_before_it_is_counted(monkeypatch):
     ({"use": "x", "q": {"linspace": [float("nan"), 1, 3]}}, "out of range"),
     ({"use": "x", "q": {"linspace": [float("-inf"), 1, 3]}}, "out of range"),
 ])  # fmt: skip
-def test_what_would_take_too_much_is_refused(table, message):
+def test_tables_that_are_too_large_are_refused(table, message):
     with pytest.raises(MatrixError, match=message):
         expand_axes({**tables(), "dataset": [table]}, 1, "m")
 

@@ -112,7 +112,7 @@ def test_every_check_can_be_written_down_and_says_what_it_is_about(check):
     ("varies-more", {}, "> 0"),
     ("lower", {}, "< 0"),
 ])  # fmt: skip
-def test_what_is_stated_is_told_without_the_tolerance(check, keys, stated):
+def test_the_statement_is_shown_without_its_tolerance(check, keys, stated):
     (found,) = expect(check, **{**GOOD[check], "tolerance": 0.1, **keys})
     assert found.stated == stated
 
@@ -412,7 +412,7 @@ def contest(rng, others, n, ahead=0.0):
 @pytest.mark.parametrize(
     ("others", "n", "runs"), [(1, 5, 200), (3, 5, 125), (10, 5, 75), (30, 5, 40), (30, 20, 40)]
 )
-def test_that_the_least_is_not_the_least_is_seldom_said(others, n, runs, ahead):
+def test_the_least_is_seldom_denied(others, n, runs, ahead):
     """The best of many others is better by chance: without a correction in up to 27 % of runs."""
     rng = np.random.default_rng([others, n])
     false = sum(contest(rng, others, n, ahead) is D for _ in range(runs))
@@ -642,7 +642,7 @@ def test_rows_are_chosen_by_labels_and_by_measures():
     ([row(0, "failed", x) for x in "abc"], {},
      "1 row failed: a; 1 row failed: b; further reasons: 1"),
 ])  # fmt: skip
-def test_what_finds_no_rows_is_not_run_and_says_why(rows, keys, note):
+def test_an_expectation_without_rows_says_why(rows, keys, note):
     found = judge(rows, "at-least", measure="gain", than=-9.0, **keys)
     assert (found.outcome, found.ours, found.rows) == (N, None, 0)
     assert found.note.startswith(note)

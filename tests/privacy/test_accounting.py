@@ -174,7 +174,7 @@ def test_noise_beyond_need_has_epsilon_0():
     lambda: compose_gaussians([]),
     lambda: compose_gaussians([1.0, 0.0]),
 ])  # fmt: skip
-def test_what_is_out_of_range_is_refused(call):
+def test_numbers_out_of_range_are_refused(call):
     with pytest.raises(InputError, match=r"must (not )?be|unknown conversion"):
         call()
 

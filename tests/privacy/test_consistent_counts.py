@@ -112,6 +112,6 @@ def test_invalid_answers_are_those_that_cannot_be_true(case):
     (3.0, 3, "at least one count"),
     ([[1.0, 2.0]] * 3, [1, 2], r"totals of shape \(2,\) do not fit histograms of shape \(3, 2"),
 ])  # fmt: skip
-def test_what_makes_no_sense_is_refused(function, answers, total, said):
+def test_wrong_answers_are_refused(function, answers, total, said):
     with pytest.raises(InputError, match=said):
         function(np.array(answers), total)

@@ -181,7 +181,7 @@ def test_a_forged_row_of_another_kernel_is_found(small, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of a network that stops early
-def test_that_a_row_says_it_is_not_portable_does_not_hide_it(small, tmp_path):
+def test_a_row_that_says_it_is_not_portable_is_compared(small, tmp_path):
     found = verify(copy_forged(small, tmp_path, 0.1, portable=False), 9)
     assert not found.same
     assert len([each for each in found.checked if each.wrong]) == 2

@@ -226,7 +226,7 @@ IMPOSSIBLE = {
 
 @pytest.mark.parametrize("name", EVERYONE)
 @pytest.mark.parametrize("arguments", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
-def test_what_cannot_be_is_infeasible_for_all_correctors(name, arguments):
+def test_contradictions_are_infeasible_for_all_correctors(name, arguments):
     needs(name) if name in NAMES else None
     found = correct(name, **arguments)
     assert found.status is SolverStatus.INFEASIBLE

@@ -158,7 +158,7 @@ def test_known_people_start_where_they_belong_and_stay():
     assert guess.tolist() == [0, 0, 1, 1, 2], "the guess is not modified"
 
 
-def test_whoever_is_known_to_be_of_two_groups_is_a_contradiction():
+def test_people_known_to_be_of_two_groups_are_a_contradiction():
     problem = Problem(np.zeros(3, int), 2, np.zeros(3, int), None, (KnownPeople([1, 1], [0, 1]),))
     assert CountedProblem(problem).known is None
     two = KnownPeople([1], [0]), KnownPeople([1], [1])

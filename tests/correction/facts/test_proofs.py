@@ -92,7 +92,7 @@ def test_facts_are_called_contradictory_only_if_nothing_satisfies_them(problem):
 
 
 @given(data=st.data())
-def test_so_do_programs(data):
+def test_programs_call_facts_contradictory_only_if_nothing_satisfies_them(data):
     members, low, high, k = data.draw(problems(true=False))
     with pytest.MonkeyPatch.context() as patch:
         in_process.__wrapped__(patch)
@@ -145,7 +145,7 @@ def test_a_set_that_occurs_twice_is_one_set_with_what_both_say():
     assert set(raised.value.names) == {"x", "y"}
 
 
-def test_of_three_groups_programs_prove_what_propagation_cannot(in_process):
+def test_programs_prove_more_than_propagation_for_three_groups(in_process):
     """The ring below, with a third group that e may not belong to."""
     two = make_ring()
     ends = np.column_stack([two.low, np.zeros(len(two))])

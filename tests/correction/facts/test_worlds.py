@@ -118,7 +118,7 @@ def test_facts_allow_the_same_groups_however_they_are_put_together(seed):
     assert [rest.allows(v[people]) for v in kept] == [facts.allows(v) for v in kept]
 
 
-def test_that_there_is_no_world_is_a_contradiction_if_the_groups_are_not_known():
+def test_no_world_for_unknown_groups_is_a_contradiction():
     """Of two people, some group has fewer than none."""
     nobody = Clauses(np.zeros((2, 2), np.intp), np.array([[1, 0]] * 2), np.arange(2), np.array([-1, -1]), np.zeros(2, np.intp))  # fmt: skip
     facts = Facts.from_tables([(np.zeros(2, np.int64), 1)], [[0, 0]], [[2, 2]], clauses=nobody)

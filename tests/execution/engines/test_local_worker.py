@@ -71,7 +71,7 @@ def test_a_worker_says_what_it_lacks_is_sent_it_once_and_keeps_it(shelf, monkeyp
     assert np.array_equal(pickle.loads(result.value.content), seen[1][1])
 
 
-def test_what_is_small_final_or_failed_is_sent_as_it_is(shelf, monkeypatch):
+def test_small_final_and_failed_results_are_sent_as_they_are(shelf, monkeypatch):
     small = Packed("theirs", pickle.dumps(1))
     assert make_refs((small, "home")) == (small, "home")
     step, seen = doing(monkeypatch, {"gain": 1.0})
@@ -85,7 +85,7 @@ def test_what_is_small_final_or_failed_is_sent_as_it_is(shelf, monkeypatch):
     assert "mine" not in shelf
 
 
-def test_what_is_final_is_told_in_plain_words_or_is_a_failure(shelf, monkeypatch):
+def test_final_measures_are_plain_or_a_failure(shelf, monkeypatch):
     """Nothing that a component leaves in its measures is a pickle that the coordinator opens."""
     step, _ = doing(monkeypatch, {"gift": object()})
     told = carry_out(order(step, final=True))

@@ -44,7 +44,7 @@ def test_limits_hide_it_in_one_job_too(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["inline", "loky"])
-def test_what_an_adversary_is_tuned_beside_is_not_there(tmp_path, engine):
+def test_an_adversary_is_tuned_without_the_other_parts(tmp_path, engine):
     """In one process there is no hiding: so the hunter can hunt, and all tests of it can fail."""
     matrix = MATRIX | {"seeds": 1, "adversary": [{"use": "tuned-hunter"}]}
     jobs = 1 if engine == "inline" else 2
@@ -74,7 +74,7 @@ FORGED = ["nested", "runs", "numbers", "nan", "nothing", "flood"]
     [(1, {"timeout": 120, "memory_limit": "256 MiB"}), (2, {}), (2, {"timeout": 120})],
     ids=["inline with limits", "loky", "loky with limits"],
 )
-def test_who_forges_its_answer_fails_alone(tmp_path, monkeypatch, jobs, limits):
+def test_a_forged_answer_fails_alone(tmp_path, monkeypatch, jobs, limits):
     """Whatever bytes it sends: the run ends, and everybody else's cells are done and right."""
     monkeypatch.setenv("EVIL_MARK", str(tmp_path / "mark"))
     forger = {"use": "forger", "what": {"sweep": ["none", *FORGED]}}

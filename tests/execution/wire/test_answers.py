@@ -272,7 +272,7 @@ def test_a_failure_is_a_failure_and_short():
     {"notes": [("a", 1)]},
     {"values": np.zeros((N, 1, 1, 1))},
 ], ids=lambda change: next(iter(change)))  # fmt: skip
-def test_what_is_not_plain_is_refused_where_it_is_made(change):
+def test_an_answer_of_other_types_is_refused_where_it_is_made(change):
     fields = {name: getattr(guess(), name) for name in Guess.__dataclass_fields__}
     with pytest.raises(PluginError):
         write_result("guess", Result(Guess(**(fields | change)), 0.0))
@@ -409,7 +409,7 @@ def opens_nothing(monkeypatch):
         monkeypatch.setattr(pickle, name, None)
 
 
-def test_what_is_announced_is_checked_before_it_is_believed(opens_nothing):
+def test_lies_in_an_answer_are_refused(opens_nothing):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for what, content in HOSTILE.items():
         with pytest.raises(PluginError) as error:

@@ -618,7 +618,7 @@ def test_beliefs_are_calibrated_on_who_is_held_out(split):
     ({"abstains": np.zeros(2, bool)}, "abstains must be .* true or false"),
     ({"abstains": 7}, "abstains must be .* true or false, not"),
 ])  # fmt: skip
-def test_what_are_no_beliefs_is_the_adversarys_error(split, told, says):
+def test_wrong_beliefs_are_the_adversarys_error(split, told, says):
     n, k = len(split.train), len(split.train.groups)
     if isinstance(told.get("beliefs"), float):
         told = {"beliefs": np.full((n, k), told["beliefs"])}

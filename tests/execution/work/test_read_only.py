@@ -106,7 +106,7 @@ def of_innocents(run):
 
 @pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_who_writes_into_its_input_changes_nothing_for_others(toys, install, tmp_path, jobs):
+def test_writing_into_inputs_changes_nothing_for_others(toys, install, tmp_path, jobs):
     install("fpbench-writers", "writers", SOURCE)
     alone = of_innocents(fpbench.run(matrix(writers=False), out=tmp_path / "alone"))
     run = fpbench.run(matrix(writers=True), out=tmp_path / "together", jobs=jobs)

@@ -167,7 +167,7 @@ def test_an_epsilon_is_that_of_the_models_guarantee(kind, name):
     assert make_row({}, [said({name: None}, kind)], None)
 
 
-def test_what_an_epsilon_is_of_is_that_of_the_models_guarantee():
+def test_delta_relation_and_rho_of_an_epsilon_are_those_of_the_guarantee():
     assert make_row({}, [said(TRUE, "learner")], PROMISE) == TRUE
     wrong = {"x_delta": 0.0, "x_neighbours": "attribute", "x_rho": 0.1}
     for name, value in wrong.items():
@@ -189,7 +189,9 @@ def matrix(use, note):
 @pytest.mark.slow
 @pytest.mark.parametrize("use", ["liar-weigher", *(f"liar-{kind}" for kind in SPEAKERS)])
 @pytest.mark.parametrize("note", ["gain", "true_ratio", "test_accuracy"])
-def test_whoever_names_what_is_measured_fails_its_own_cells(tmp_path, toys, install, use, note):
+def test_a_component_that_names_a_measure_of_ours_fails_its_own_cells(
+    tmp_path, toys, install, use, note
+):
     install("liars", "liars", LIARS)
     kind, crossed = matrix(use, note)
     honest = {row["cell"]: row for row in fpbench.run(HONEST, out=tmp_path / "honest").rows()}
@@ -241,7 +243,7 @@ def fpbench_learners():
 """
 
 
-def test_what_a_model_guarantees_gets_into_the_row_from_its_guarantee(tmp_path, toys, install):
+def test_rows_have_the_guarantee_of_the_model(tmp_path, toys, install):
     install("sworn", "sworn", GUARANTEES)
     whats = ("good", "none", "text", "sly")
     sworn = [{"use": "sworn", "what": what, "label": what} for what in whats]

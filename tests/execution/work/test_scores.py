@@ -141,7 +141,7 @@ def test_whether_a_claim_holds_is_decided_exactly():
     ("status", "proven"),
     [(None, None), *((s, int(s in ("optimal", "infeasible"))) for s in SolverStatus)],
 )
-def test_what_was_proven(status, proven):
+def test_optima_are_proven(status, proven):
     assert measured(None, Correction(None, status))["proven"] == proven
 
 

@@ -120,7 +120,7 @@ def test_parameters_are_those_of_scikit_learn(penalty):
         )
 
 
-def test_of_nobody_comes_zero():
+def test_parameters_without_people_are_zero():
     design, labels = np.ones((4, 2)), np.ones(4)
     theta = fit_logistic_apart(design, labels, [np.arange(4), np.arange(0)], 0.1)
     assert (theta[1] == 0).all()
@@ -150,13 +150,13 @@ def test_probabilities_of_the_extremes():
     ({"targets": np.full((2, 4), np.nan)}, "targets must be finite"),
     ({"design": np.full((4, 2), np.inf)}, "design must be finite"),
 ])  # fmt: skip
-def test_what_cannot_be_fitted_is_refused(change, says):
+def test_wrong_problems_are_refused(change, says):
     arguments = {"design": np.ones((4, 2)), "targets": np.zeros((2, 4)), "penalty": 0.1} | change
     with pytest.raises(InputError, match=says):
         fit_logistic(**arguments)
 
 
-def test_who_does_not_arrive_says_so(monkeypatch):
+def test_fits_that_do_not_converge_are_an_error(monkeypatch):
     monkeypatch.setattr(module, "_STEPS", 1)
     with pytest.raises(FpbenchError, match=r"2 of 2 logistic regressions did not converge in 1"):
         fit_logistic(np.eye(3), np.eye(3)[:2], 0.001)

@@ -117,7 +117,7 @@ def test_hessians_of_some_people_lead_to_the_same_models(monkeypatch):
         assert 0 <= np.abs(difference).max() <= 1e-7
 
 
-def test_who_does_not_arrive_is_solved_by_newton(monkeypatch):
+def test_fits_that_do_not_converge_are_solved_by_newton(monkeypatch):
     matrix, labels, members = draw(300, 4, 8)
     solved = []
 
