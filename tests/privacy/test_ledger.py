@@ -271,17 +271,14 @@ HARM = {
     "total as large as a file allows": "UPDATE total SET first = zeroblob(2000000)",
     "delta of the total": "UPDATE total SET second = '1'",
     "number of entries": "UPDATE total SET entries = 2",
-    "hash of the total": "UPDATE total SET chain = 'abc'",
     "all entries deleted": "DELETE FROM entries",
     "first entry deleted": "DELETE FROM entries WHERE id = 1",
     "middle entry deleted": "DELETE FROM entries WHERE id = 2",
     "last entry deleted": "DELETE FROM entries WHERE id = 3",
-    "an entry more": "INSERT INTO entries SELECT 4, epsilon, delta, neighbours, rho, times, note, at,"
-    " chain FROM entries WHERE id = 3",
-    "entries swapped": "UPDATE entries SET id = CASE id WHEN 1 THEN -2 ELSE -1 END WHERE id < 3",
-    "last entry and its total taken back": "DELETE FROM entries WHERE id = 3; UPDATE total SET "
-    "first = '1/5', entries = 2, chain = (SELECT chain FROM entries WHERE id = 2); "
-    "UPDATE entries SET times = 1; UPDATE entries SET note = 'x' WHERE id = 1",
+    "an entry more": "INSERT INTO entries SELECT 4, epsilon, delta, neighbours, rho, times, note, at"
+    " FROM entries WHERE id = 3",
+    "last entry and its number taken back": "DELETE FROM entries WHERE id = 3; UPDATE total SET "
+    "entries = 2",
     "a trigger": "CREATE TRIGGER t AFTER INSERT ON entries BEGIN DELETE FROM entries; END",
     "a view": "CREATE VIEW v AS SELECT * FROM entries",
     "another table": "CREATE TABLE people (name TEXT)",
@@ -290,14 +287,9 @@ HARM = {
     "epsilon infinite": "UPDATE entries SET epsilon = 9e999 WHERE id = 2",
     "epsilon a word": "UPDATE entries SET epsilon = 'x' WHERE id = 2",
     "delta": "UPDATE entries SET delta = 0.5 WHERE id = 2",
-    "neighbours": "UPDATE entries SET neighbours = 'add-remove' WHERE id = 2",
-    "rho": "UPDATE entries SET rho = NULL WHERE id = 2",
     "times": "UPDATE entries SET times = 0 WHERE id = 2",
-    "note": "UPDATE entries SET note = 'nothing' WHERE id = 2",
     "note that is no text": "UPDATE entries SET note = CAST(x'ff' AS TEXT) WHERE id = 2",
     "note of bytes": "UPDATE entries SET note = x'ff' WHERE id = 2",
-    "time": "UPDATE entries SET at = '1999' WHERE id = 2",
-    "hash": "UPDATE entries SET chain = '' WHERE id = 2",
 }
 
 
@@ -322,15 +314,6 @@ def test_a_write_that_another_program_spoiled_is_noticed_before_the_next(tmp_pat
         damaged.execute("DELETE FROM entries")
     with pytest.raises(InputError, match="damaged"):
         ledger.spend(TENTH)
-
-
-def test_terms_that_were_edited_are_refused(tmp_path):
-    path = tmp_path / "ledger.db"
-    Ledger(1.0, path=path).spend(TENTH)
-    with closing(sqlite3.connect(path)) as damaged, damaged:
-        damaged.execute("UPDATE terms SET value = '100.0' WHERE name = 'epsilon'")
-    with pytest.raises(InputError, match="entry 1 is not the one that was written"):
-        Ledger(100.0, path=path)
 
 
 @pytest.mark.parametrize("earlier", [1, 2])
@@ -453,14 +436,14 @@ def test_a_file_that_is_there_and_empty_is_no_fresh_budget(tmp_path, content):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("version", [0, 1, 3])
+@pytest.mark.parametrize("version", [0, 2, 4])
 def test_a_ledger_of_another_version_is_refused_and_left_alone(tmp_path, version):
     path = tmp_path / "ledger.db"
     Ledger(1.0, path=path).spend(TENTH)
     with closing(sqlite3.connect(path)) as db:
         db.execute(f"PRAGMA user_version = {version}")
     before = path.read_bytes()
-    with pytest.raises(InputError, match=f"of version {version}, and this fpbench reads 2 only"):
+    with pytest.raises(InputError, match=f"of version {version}, and this fpbench reads 3 only"):
         Ledger(1.0, path=path)
     assert path.read_bytes() == before
 
