@@ -324,9 +324,9 @@ def _list_contradictions(results: Results, plan: Plan) -> Iterator[str]:
 def _find_misplaced(results: Results) -> tuple[str, ...]:
     """Names that fpbench gives only to other rows, and names that look like these."""
     names: dict[str, None] = {}
-    audits = np.array(results.labels_of("auditor"), np.str_) != ""
+    audits = results.labels_of("auditor") != ""
     for block in results.blocks:
-        for audit in np.unique(audits[results.combination[block.rows]]).tolist():
+        for audit in np.unique(audits[block.rows]).tolist():
             names |= dict.fromkeys(list_misplaced(tuple(block.columns), audit))
     return tuple(names)
 

@@ -76,7 +76,7 @@ class Gathered:
     def combinations(self) -> tuple[Combination, ...]:
         """The combinations in the order of the plan, even skipped and failed ones."""
         tally = Tallies(self.results)
-        lines = {tuple(tally.labels(i).values()): i for i in range(len(tally))}
+        lines = {each: i for i, each in enumerate(tally.labels.itertuples(index=False, name=None))}
         group = RowGroup(self.results)
         rows: dict[int, list[int]] = {}
         for i, combination in enumerate(self.results.combination.tolist()):

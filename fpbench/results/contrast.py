@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError, suggest_name
@@ -25,7 +26,6 @@ from fpbench.results.statistics.signed_ranks import (
 )
 from fpbench.store.results import Results
 
-_Key = tuple[str, ...]
 _Floats = NDArray[np.float64]
 
 
@@ -76,24 +76,6 @@ class Contrast:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Side:
-    """The attacks or the audits of one of the runs."""
-
-    tally: Tallies
-    lines: Sequence[int]
-
-    @classmethod
-    def of(cls, tally: Tallies, audits: bool) -> _Side:
-        """The side of a run."""
-        mine = [i for i in range(len(tally)) if bool(tally.labels(i)["auditor"]) is audits]
-        return cls(tally, mine)
-
-    def measured(self) -> set[str]:
-        """Names of the measures that some lines have."""
-        return self.tally.names(self.lines)
-
-
 def read_pairs(texts: Iterable[str]) -> dict[str, str]:
     """Labels of the first run and those of the second that replace them, from OLD=NEW.
 
@@ -132,9 +114,9 @@ def compare(
     first, second, pairs = Tallies(old), Tallies(new), pairs or {}
     _check_pairs(first, second, pairs)
     for kinds, audits in ((ATTACK, False), (AUDIT, True)):
-        ours, theirs = _Side.of(first, audits), _Side.of(second, audits)
-        if ours.lines and theirs.lines:
-            one, other = ours.measured(), theirs.measured()
+        ours, theirs = first.find_lines(audits=audits), second.find_lines(audits=audits)
+        if ours and theirs:
+            one, other = first.names(ours), second.names(theirs)
             names, both = one | other, one & other
             measured |= names
             chosen = name_measure(new.glossary, measure, names)
@@ -142,7 +124,10 @@ def compare(
             if by not in both:
                 by = choose_measure(new.glossary, chosen, names)
             if by in names:
-                contrasts.append(_make_contrast(ours, theirs, kinds, by, pairs))
+                before = first.labels.loc[ours, list(kinds)]
+                after = second.labels.loc[theirs, list(kinds)]
+                before = before.map(lambda label: pairs.get(label, label))
+                contrasts.append(_make_contrast(first, second, before, after, kinds, by))
     if measured and not contrasts:
         new.glossary.find(measure, measured, "measure to compare")
     if not any(each.moves for each in contrasts):
@@ -153,7 +138,7 @@ def compare(
 
 def _check_pairs(first: Tallies, second: Tallies, pairs: Mapping[str, str]) -> None:
     for tally, labels in ((first, pairs), (second, pairs.values())):
-        known = {label for i in range(len(tally)) for label in tally.labels(i).values() if label}
+        known = {*tally.labels.to_numpy().ravel()} - {""}
         for label in labels:
             if label not in known:
                 raise InputError(
@@ -162,67 +147,55 @@ def _check_pairs(first: Tallies, second: Tallies, pairs: Mapping[str, str]) -> N
 
 
 def _make_contrast(
-    ours: _Side, theirs: _Side, kinds: tuple[str, ...], by: str, pairs: Mapping[str, str]
+    first: Tallies,
+    second: Tallies,
+    before: pd.DataFrame,
+    after: pd.DataFrame,
+    kinds: tuple[str, ...],
+    by: str,
 ) -> Contrast:
-    first, second = ours.tally, theirs.tally
-    swaps = _find_swaps(ours, theirs, kinds, pairs)
-    before = {_make_key(first.labels(i), kinds, swaps, pairs): i for i in ours.lines}
-    after = {_make_key(second.labels(i), kinds, swaps, {}): i for i in theirs.lines}
-    shared = [key for key in after if key in before]
-    valued = [
-        key
-        for key in shared
-        if by in first.measures(before[key]) or by in second.measures(after[key])
-    ]
+    """The changes of the lines of two runs.
+
+    `before`, `after`: (lines, kinds) their labels, which are alike if the lines correspond.
+    """
+    swaps = {
+        kind: (str(before[kind].iloc[0]), str(after[kind].iloc[0]))
+        for kind in kinds
+        if before[kind].nunique() == after[kind].nunique() == 1
+        and before[kind].iloc[0] != after[kind].iloc[0]
+    }
+    before, after = (side.assign(**dict.fromkeys(swaps, "")) for side in (before, after))
+    before = before.drop_duplicates(keep="last")
+    shared = after.reset_index(names="new").merge(before.reset_index(names="old"))
     only_old, only_new = len(before) - len(shared), len(after) - len(shared)
-    shared = valued or shared
-    one = np.array([before[key] for key in shared], np.intp)
-    other = np.array([after[key] for key in shared], np.intp)
+    one, other = shared["old"].to_numpy(), shared["new"].to_numpy()
+    valued = (first.column(by).counts[one] > 0) | (second.column(by).counts[other] > 0)
+    if valued.any():
+        one, other = one[valued], other[valued]
+    labels = second.list_labels(other, kinds)
     earlier, later = _pair_seeds(first, second, one, other, by)
     why = _list_incomparable(first, second, one, other)
     alike = np.array([not text for text in why], np.bool_)
-    p_values = np.full(len(shared), np.nan)
+    p_values = np.full(len(one), np.nan)
     sides = later[alike], earlier[alike]
     p_values[alike] = adjust_p_values(*sides)
     notes = [*note_contrary(find_opposed(*sides), "so they count as not significant"),
              *note_too_few(count_differing(*sides))]  # fmt: skip
     moves = [
         Move(
-            labels={kind: second.labels(int(other[i]))[kind] for kind in kinds},
+            labels=labels[i],
             old=_average_shared(earlier[i], later[i], by) or first.measures(int(one[i])).get(by),
             new=_average_shared(later[i], earlier[i], by) or second.measures(int(other[i])).get(by),
             difference=_average_shared(later[i] - earlier[i], later[i], by) if alike[i] else None,
             p=None if np.isnan(p_values[i]) else float(p_values[i]),
             why_not=why[i],
         )
-        for i in range(len(shared))
+        for i in range(len(one))
     ]
     moves.sort(key=_sort_key)
     used = tuple(kind for kind in kinds if any(move.labels[kind] for move in moves))
     return Contrast(second.glossary[by], used, swaps, tuple(moves), only_old, only_new,
                     tuple(notes))  # fmt: skip
-
-
-def _find_swaps(
-    ours: _Side, theirs: _Side, kinds: Sequence[str], pairs: Mapping[str, str]
-) -> dict[str, tuple[str, str]]:
-    """Kinds for which each run has one label, but not the same."""
-    swaps = {}
-    for kind in kinds:
-        here = {pairs.get(label := ours.tally.labels(i)[kind], label) for i in ours.lines}
-        there = {theirs.tally.labels(i)[kind] for i in theirs.lines}
-        if len(here) == len(there) == 1 and here != there:
-            swaps[kind] = (here.pop(), there.pop())
-    return swaps
-
-
-def _make_key(
-    labels: Mapping[str, str],
-    kinds: Sequence[str],
-    swaps: Mapping[str, tuple[str, str]],
-    pairs: Mapping[str, str],
-) -> _Key:
-    return tuple("" if kind in swaps else pairs.get(labels[kind], labels[kind]) for kind in kinds)
 
 
 def _pair_seeds(

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from fpbench.base.arrays import find_unique
 from fpbench.components.measures import GREATER
 from fpbench.components.own_measures import GUARANTEE, NO_GUARANTEE, DefenceMeasures
 from fpbench.results.leaderboard import Leaderboard
@@ -17,13 +17,8 @@ from fpbench.results.ranking import make_board
 from fpbench.results.rows.comparability import UNPROVEN
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.rows.pooling import find_shared, pool
-from fpbench.results.rows.selection import (
-    match_kind,
-    match_rows,
-    read_where,
-    split_by_dataset,
-)
-from fpbench.store.results import Results, Rows
+from fpbench.results.rows.selection import match_kind, split_by_dataset
+from fpbench.store.results import Results
 
 STRONGEST = "strongest attack"
 """The column that names the strongest attack."""
@@ -33,7 +28,7 @@ OF_MODELS = ("test_accuracy", "train_accuracy", "test_unfairness", "train_unfair
 OBJECTIVES = ("test_accuracy", "test_unfairness", "advantage", "epsilon")
 """Measures that the Pareto front of learners is of."""
 _MEASURES = (*OF_MODELS, *DefenceMeasures.__annotations__)
-_Floats = NDArray[np.float64]
+_OF_ATTACKS = ("majority_accuracy", "gain", "best_initial_accuracy", *OF_MODELS)
 _Learner = tuple[str, str]
 """Data set and learner."""
 
@@ -116,9 +111,9 @@ def tally_defences(results: Results) -> Defended:
     names = attacks.labels_of("dataset")
     labels: dict[_Learner, dict[str, str]] = {}
     notes: dict[str, list[str]] = {}
-    chosen, measures = [np.zeros(0, np.intp)], []
-    for dataset in dict.fromkeys(names[i] for i in attacks.combination[done | failed].tolist()):
-        here = match_rows(attacks, read_where({"dataset": dataset}))
+    measured = [pd.DataFrame(columns=list(_MEASURES), dtype=np.float64)]
+    for dataset in pd.unique(names[done | failed]):
+        here = names == dataset
         part = attacks.take(here)
         inside, count, left_out = find_shared(part, ("dataset", "learner"))
         if left_out:
@@ -129,57 +124,53 @@ def tally_defences(results: Results) -> Defended:
         tally, rows = Tallies(part.take(inside)), np.flatnonzero(here)[inside]
         notes.setdefault(dataset, []).extend(tally.describe_seeds())
         unproven = 0
-        for learner, lines in _group_by_learner(tally).items():
+        learners = tally.labels["learner"].to_numpy()
+        for learner in pd.unique(learners).tolist():
+            lines = np.flatnonzero(learners == learner)
             strongest = _find_strongest(tally, lines)
-            promise, epsilons = guarantees[learner]
-            if strongest is not None:
-                labels[learner] = {STRONGEST: strongest.words, GUARANTEE: promise}
-                mine = rows[tally.line == strongest.line]
-                mine = mine[done[mine]]
-                values = _compute_measures(tally, lines, strongest, epsilons)
-                values = values[:, np.searchsorted(tally.seeds, attacks.seeds[mine])]
-                reached = ~np.isnan(values[_MEASURES.index("strongest_accuracy")])
-                chosen.append(mine[reached])
-                measures.append(values[:, reached])
-                unproven += strongest.unproven
+            if strongest is None:
+                continue
+            promise, epsilons = guarantees.get((dataset, learner), (NO_GUARANTEE, {}))
+            labels[dataset, learner] = {STRONGEST: strongest.words, GUARANTEE: promise}
+            mine = rows[tally.line == strongest.line]
+            mine = mine[done[mine]]
+            measures = _compute_measures(tally, lines, strongest, epsilons)
+            measures = measures.loc[attacks.seeds[mine]].set_index(mine)
+            measured.append(measures.dropna(subset="strongest_accuracy"))
+            unproven += strongest.unproven
         if unproven:
             of = f"the strongest attack on {unproven} learner{'s' * (unproven != 1)}"
             notes.setdefault(dataset, []).append(f"{UNPROVEN} at every seed: {of}")
-    return Defended(_collect_seeds(attacks, np.concatenate(chosen), measures), labels, notes)
+    return Defended(_collect_seeds(attacks, pd.concat(measured)), labels, notes)
 
 
-def _collect_seeds(attacks: Results, chosen: Rows, measures: Sequence[_Floats]) -> Results:
-    """A row for each learner and seed: those chosen, and the first failed one of all others."""
+def _collect_seeds(attacks: Results, measures: pd.DataFrame) -> Results:
+    """A row for each learner and seed: those measured, and the first failed one of all others.
+
+    `measures`: by row of `attacks`.
+    """
     learners, learner = attacks.merge_combinations(("dataset", "learner"))
     learner = learner[attacks.combination]
-    target = learner * len(attacks) + find_unique(attacks.seeds)[1]
+    targets = pd.DataFrame({"learner": learner, "seed": attacks.seeds})
+    target = targets.groupby(["learner", "seed"], sort=False).ngroup()
     _, failed = attacks.finished()
-    failures = np.flatnonzero(failed & ~np.isin(target, target[chosen]))
-    failures = failures[np.unique(target[failures], return_index=True)[1]]
+    chosen = measures.index.to_numpy(np.intp)
+    failures = target[failed & ~target.isin(target[chosen])].drop_duplicates().index
     rows = np.zeros(len(attacks), np.bool_)
     rows[chosen] = rows[failures] = True
     bare = replace(attacks, combinations=learners, combination=learner, blocks=(),
                    seconds=np.full(len(attacks), np.nan))  # fmt: skip
-    values = np.concatenate(measures, axis=1) if measures else ()
-    return bare.beside(chosen, dict(zip(_MEASURES, values, strict=False))).take(rows)
+    return bare.beside(chosen, {name: measures[name] for name in _MEASURES}).take(rows)
 
 
-def _group_by_learner(tally: Tallies) -> dict[_Learner, list[int]]:
-    lines_of: dict[_Learner, list[int]] = {}
-    for line in range(len(tally)):
-        labels = tally.labels(line)
-        lines_of.setdefault((labels["dataset"], labels["learner"]), []).append(line)
-    return lines_of
-
-
-def _find_strongest(tally: Tallies, lines: Sequence[int]) -> _Strongest | None:
+def _find_strongest(tally: Tallies, lines: NDArray[np.intp]) -> _Strongest | None:
     guessed, corrected = tally.means("initial_accuracy"), tally.means("corrected_accuracy")
     proven, best, strongest = tally.means("proven"), -np.inf, None
-    several = len({tally.labels(line)["disclosure"] for line in range(len(tally))}) > 1
-    for line in lines:
+    several = tally.labels["disclosure"].nunique() > 1
+    for line in lines.tolist():
         for means, corrects in ((guessed, False), (corrected, True)):
             if means is not None and means[line] > best:  # false for NaN
-                labels = tally.labels(line)
+                labels = tally.labels.loc[line]
                 who = labels["adversary"] + (f" + {labels['corrector']}" if corrects else " alone")
                 words = f"{who}, {labels['disclosure']}" if several else who
                 unproven = corrects and proven is not None and bool(proven[line] < 1)
@@ -188,15 +179,16 @@ def _find_strongest(tally: Tallies, lines: Sequence[int]) -> _Strongest | None:
 
 
 def _compute_measures(
-    tally: Tallies, lines: Sequence[int], strongest: _Strongest, epsilons: Mapping[int, float]
-) -> _Floats:
-    """(measures, seeds) of a learner; NaN where its strongest attack has no value."""
-    columns = {name: tally.by_seed(name) for name in ("initial_accuracy", "corrected_accuracy",
-               "majority_accuracy", "gain", "best_initial_accuracy", *OF_MODELS)}  # fmt: skip
-    guess, corrected = columns["initial_accuracy"], columns["corrected_accuracy"]
+    tally: Tallies,
+    lines: NDArray[np.intp],
+    strongest: _Strongest,
+    epsilons: Mapping[int, float],
+) -> pd.DataFrame:
+    """(seeds, measures) of a learner; NaN where its strongest attack has no value."""
+    guess, corrected = tally.by_seed("initial_accuracy"), tally.by_seed("corrected_accuracy")
     mean = np.where(np.isnan(corrected), guess, corrected)[lines].mean(axis=0)
     worst = (corrected if strongest.corrects else guess)[strongest.line]
-    own = {name: column[strongest.line] for name, column in columns.items()}
+    own = {name: tally.by_seed(name)[strongest.line] for name in _OF_ATTACKS}
     measures: DefenceMeasures = {
         "gain": own["gain"] if strongest.corrects else np.zeros(len(worst)),
         "gain_over_best": worst - own["best_initial_accuracy"],
@@ -206,47 +198,37 @@ def _compute_measures(
         "mean_advantage": mean - own["majority_accuracy"],
         "advantage": worst - own["majority_accuracy"],
     }
-    values = {**own, **measures}
-    return np.array([values[name] for name in _MEASURES])
+    return pd.DataFrame(own | {**measures}, index=tally.seeds)[list(_MEASURES)]
 
 
 def _read_guarantees(results: Results) -> dict[_Learner, tuple[str, dict[int, float]]]:
-    """The guarantee of each learner according to its rows, and its epsilon by seed.
+    """The guarantees of learners according to their done rows, and their epsilon by seed.
 
-    The weakest guarantee of its rows counts: without a guarantee at one seed, it has none.
+    The weakest guarantee of its rows counts: a learner without one at some seed has none.
     """
     done, _ = results.finished()
-    epsilon = results.numbers("model_epsilon")
-    promised = (epsilon > 0) & (epsilon < np.inf)  # false for NaN
-    numbers: dict[_Learner, int] = {}
-    learners = zip(*map(results.labels_of, ("dataset", "learner")), strict=True)
-    mine = [numbers.setdefault(learner, len(numbers)) for learner in learners]
-    learner = np.array(mine, np.intp)[results.combination]
-    words = _describe_epsilons(results)
-    texts_of: list[dict[str, None]] = [{} for _ in numbers]
-    epsilons: list[dict[int, float]] = [{} for _ in numbers]
-    for i in np.unique(learner[done & ~promised]).tolist():
-        texts_of[i][NO_GUARANTEE] = None
-    for row in np.flatnonzero(done & promised).tolist():
-        i, seed = int(learner[row]), int(results.seeds[row])
-        texts_of[i][words.get(row, NO_GUARANTEE)] = None
-        epsilons[i][seed] = max(float(epsilon[row]), epsilons[i].get(seed, 0.0))
-    return {
-        key: (NO_GUARANTEE, {})
-        if NO_GUARANTEE in texts_of[i]
-        else (_join_distinct(list(texts_of[i])), epsilons[i])
-        for key, i in numbers.items()
-    }
-
-
-def _describe_epsilons(results: Results) -> dict[int, str]:
-    """The neighbours and delta of the epsilon of each row, in words."""
-    positions, words = results.texts("model_neighbours")
-    delta = results.numbers("model_delta")
-    return {
-        row: words[positions[row]] + (f", delta {delta[row]:g}" if delta[row] > 0 else "")
-        for row in np.flatnonzero(positions >= 0).tolist()
-    }
+    epsilon, delta = results.numbers("model_epsilon"), results.numbers("model_delta")
+    neighbours, names = results.texts("model_neighbours")
+    promised = (epsilon > 0) & (epsilon < np.inf) & (neighbours >= 0)  # false for NaN
+    words = np.full(len(results), NO_GUARANTEE, object)
+    words[promised] = [
+        names[i] + (f", delta {d:g}" if d > 0 else "")
+        for i, d in zip(neighbours[promised].tolist(), delta[promised].tolist(), strict=True)
+    ]
+    target = ["dataset", "learner"]
+    frame = pd.DataFrame({
+        **{kind: results.labels_of(kind) for kind in target}, "seed": results.seeds,
+        "epsilon": epsilon, "words": words, "without": words == NO_GUARANTEE,
+    })[done]  # fmt: skip
+    without = frame.groupby(target)["without"].transform("any")
+    guarantees = {}
+    for (dataset, learner), mine in frame[~without].groupby(target):
+        epsilons = mine.groupby("seed")["epsilon"].max()
+        guarantees[str(dataset), str(learner)] = (
+            _join_distinct(mine["words"].unique().tolist()),
+            dict(zip(epsilons.index.tolist(), epsilons.tolist(), strict=True)),
+        )
+    return guarantees
 
 
 def _add_labels(ranked: Leaderboard, labels: Mapping[_Learner, Mapping[str, str]]) -> Leaderboard:

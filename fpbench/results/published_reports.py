@@ -46,8 +46,7 @@ def rank_reports(results: Results, rank_by: str, title: str = "") -> list[Leader
         measured |= names
         # Reports of other authors may lack measures of utility.
         by = "leak" if rank_by == REPORT_RANKING and rank_by not in names else rank_by
-        kinds = tuple(kind for kind in ATTACK if any(tally.labels(i)[kind] for i in lines))
-        note = tally.describe_seeds()
+        kinds, note = tally.list_used(ATTACK, lines), tally.describe_seeds()
         ranked = make_board(tally, lines, kinds, by, title, scope=scope, notes=note, view="reports")
         boards.append(_mark_front(ranked))
     check_measured(results.glossary, rank_by, measured, boards)
@@ -59,13 +58,11 @@ def _choose_strongest(tally: Tallies) -> list[int]:
     facts, reached = tally.means(_FACTS), tally.means("with_accuracy")
     if facts is None or reached is None:
         return []
-    best: dict[tuple[str, ...], int] = {}
-    for i in np.flatnonzero(np.isfinite(facts) & np.isfinite(reached)).tolist():
-        labels = tally.labels(i)
-        group = tuple(labels[kind] for kind in ("dataset", "learner", "disclosure"))
-        if group not in best or reached[i] > reached[best[group]]:
-            best[group] = i
-    return list(best.values())
+    known = tally.labels[np.isfinite(facts) & np.isfinite(reached)]
+    by_report = known.assign(reached=reached[known.index]).groupby(
+        ["dataset", "learner", "disclosure"], sort=False
+    )
+    return by_report["reached"].idxmax().to_list()
 
 
 def _mark_front(ranked: Leaderboard) -> Leaderboard:

@@ -7,21 +7,21 @@ difference, and lines that are not comparable are ranked apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.components.measures import LESS, NEITHER, Glossary
-from fpbench.components.names import ATTACK, AUDIT
+from fpbench.components.names import ATTACK, AUDIT, KINDS
 from fpbench.components.own_measures import MEASURES
 from fpbench.results.leaderboard import LEAK_RANKING, Leaderboard, Line
-from fpbench.results.levels import make_waterfall
 from fpbench.results.rows.comparability import OF_CLAIMS, describe_aspects, split_classes
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.rows.pooling import Pooled, pool
-from fpbench.results.sentences import summarise_leak
+from fpbench.results.sentences import make_waterfall, summarise_leak
 from fpbench.results.statistics.signed_ranks import compare_neighbours, share_ranks
 from fpbench.store.results import Results
 
@@ -55,10 +55,8 @@ def rank(
     boards, measured = [], set()
     rank_by = name_measure(results.glossary, rank_by, results.names)
     for kinds, audits in ((ATTACK, False), (AUDIT, True)):
-        mine = [i for i in range(len(tally)) if bool(tally.labels(i)["auditor"]) is audits]
-        if mine:
-            used = tuple(kind for kind in kinds if any(tally.labels(i)[kind] for i in mine))
-            names = tally.names(mine)
+        if mine := tally.find_lines(audits=audits):
+            used, names = tally.list_used(kinds, mine), tally.names(mine)
             chosen_by = choose_measure(results.glossary, rank_by, names)
             apart_by = dict(aspects_of_lines)
             if chosen_by == LEAK_RANKING:  # no attack is ranked against attacks given another claim
@@ -67,8 +65,8 @@ def rank(
             for apart, notes, lines in part_lines(
                 tally, apart_by, mine, chosen_by, together=together
             ):
-                maker = _Maker(title, chosen_by, used, apart, notes)
-                boards += _rank_class(results, tally, lines, maker)
+                make = partial(make_board, rank_by=chosen_by, title=title, apart=apart)
+                boards += _rank_class(results, tally, lines, used, notes, make)
             measured |= names
     check_measured(results.glossary, rank_by, measured, boards)
     return boards
@@ -133,57 +131,40 @@ def part_lines(
     return [(apart, notes, sorted([*first, *others])), *parts[1:]]
 
 
-@dataclass(frozen=True)
-class _Maker:
-    """Makes the leaderboards of a class, which have these fields in common."""
-
-    title: str
-    rank_by: str
-    kinds: tuple[str, ...]
-    apart: tuple[str, ...]
-    notes: tuple[str, ...]
-
-
 def _rank_class(
-    results: Results, tally: Tallies, lines: list[int], maker: _Maker
+    results: Results,
+    tally: Tallies,
+    lines: list[int],
+    kinds: tuple[str, ...],
+    notes: tuple[str, ...],
+    make: Callable[..., Leaderboard],
 ) -> list[Leaderboard]:
-    """The leaderboard of each data set, after one of all data sets if there are several."""
-    of_dataset: dict[str, list[int]] = {}
-    for line in lines:
-        of_dataset.setdefault(tally.labels(line)["dataset"], []).append(line)
-    if len(of_dataset) == 1:
-        return [make_board(tally, lines, maker.kinds, maker.rank_by, maker.title, apart=maker.apart,
-                           notes=maker.notes)]  # fmt: skip
-    boards = []
-    kinds = tuple(kind for kind in maker.kinds if kind != "dataset")
-    everywhere = _find_everywhere(tally, lines, len(of_dataset))
-    if everywhere:
-        mean = Tallies(pool(results.take(np.isin(tally.line, everywhere)), kinds).results)
+    """The leaderboard of each data set, after one of all data sets if there are several.
+
+    `make`: `make_board`, with what the boards have in common.
+    """
+    labels = tally.labels.loc[lines]
+    datasets = labels["dataset"].unique()
+    if len(datasets) == 1:
+        return [make(tally, lines, kinds, notes=notes)]
+    boards: list[Leaderboard] = []
+    # Lines whose combination is done on every data set.
+    others = [kind for kind in KINDS if kind != "dataset"]
+    times = labels[tally.done[lines] > 0].groupby(others)["dataset"].transform("size")
+    if everywhere := times.index[times == len(datasets)].to_list():
+        means_of = tuple(kind for kind in kinds if kind != "dataset")
+        mean = Tallies(pool(results.take(np.isin(tally.line, everywhere)), means_of).results)
         left = len(lines) - len(everywhere)
         of = f"{left} combination{'s' * (left != 1)}"
         exclusions = [f"left out: {of} that not every data set has"] if left else []
         exclusions += tally.describe_seeds(everywhere)
+        scope = f"overall: means over {len(datasets)} data sets"
         boards.append(
-            make_board(mean, range(len(mean)), kinds, maker.rank_by, maker.title,
-                       scope=f"overall: means over {len(of_dataset)} data sets", apart=maker.apart,
-                       notes=(*maker.notes, *exclusions))
-        )  # fmt: skip
-    for dataset, mine in of_dataset.items():
-        boards.append(
-            make_board(tally, mine, maker.kinds, maker.rank_by, maker.title,
-                       scope=f"data set {dataset}", apart=maker.apart, notes=maker.notes)
-        )  # fmt: skip
+            make(mean, range(len(mean)), means_of, scope=scope, notes=(*notes, *exclusions))
+        )
+    for dataset, mine in labels.groupby("dataset", sort=False).groups.items():
+        boards.append(make(tally, mine.to_list(), kinds, scope=f"data set {dataset}", notes=notes))
     return boards
-
-
-def _find_everywhere(tally: Tallies, lines: Sequence[int], datasets: int) -> list[int]:
-    """The lines whose combination is done on every data set."""
-    lines_of: dict[tuple[str, ...], list[int]] = {}
-    for line in lines:
-        others = tuple(v for kind, v in tally.labels(line).items() if kind != "dataset")
-        if tally.done[line]:
-            lines_of.setdefault(others, []).append(line)
-    return sorted(line for alike in lines_of.values() if len(alike) == datasets for line in alike)
 
 
 def list_left_out(mean: Pooled) -> list[str]:
@@ -197,7 +178,7 @@ def make_board(
     numbers: Sequence[int],
     kinds: tuple[str, ...],
     rank_by: str,
-    title: str,
+    title: str = "",
     *,
     scope: str = "",
     apart: tuple[str, ...] = (),
@@ -218,7 +199,11 @@ def make_board(
     means = tally.means(rank_by)
     found = np.full(len(places), np.nan) if means is None else means[places]
     measure = tally.glossary[rank_by]
-    group = _number_groups(tally, places, within)
+    # In the order of the plan.
+    group = np.zeros(len(places), np.int64)
+    if within:
+        by_group = tally.labels.iloc[places].groupby(list(within), sort=False)
+        group = np.asarray(by_group.ngroup(), np.int64)
     order = np.lexsort((found if measure.better == LESS else -found, group))  # NaN comes last
     places, group = places[order], group[order]
     ranked = np.zeros(0, np.intp) if unranked else np.flatnonzero(~np.isnan(found[order]))
@@ -246,8 +231,18 @@ def make_board(
                 f"{measure.heading} is neither good nor bad: the greatest come first",
             ]
         notes = (*notes, *remarks)
+    labels = tally.list_labels(places, kinds)
     lines = [
-        _make_line(tally, place, kinds, ranks.get(i), p_values.get(i))
+        Line(
+            rank=ranks.get(i),
+            labels=labels[i],
+            measures=tally.measures(place),
+            done=int(tally.done[place]),
+            failed=int(tally.failed[place]),
+            reasons=tuple(tally.reasons[place]),
+            warnings=tuple(tally.warnings[place]),
+            p_above=p_values.get(i),
+        )
         for i, place in enumerate(places.tolist())
     ]
     leaderboard = Leaderboard(title, rank_by, kinds, tuple(lines), scope, apart, notes, view,
@@ -255,11 +250,12 @@ def make_board(
     if rank_by != LEAK_RANKING:
         return leaderboard
     leaderboard = replace(leaderboard, reference=_make_reference(tally, places, kinds))
-    datasets = {tally.labels(place)["dataset"] for place in places.tolist()}
-    if ranks and len(datasets) == 1 and datasets != {""}:  # a mean over several has no label
+    datasets = tally.labels["dataset"].iloc[places].unique()
+    if ranks and len(datasets) == 1 and datasets[0]:  # a mean over several has no label
 
         def text(name: str, i: int) -> str:
-            return tally.text(name, int(places[i]))
+            several = tally.texts(name)[places[i]]
+            return several[0] if len(several) == 1 else ""
 
         sentences = summarise_leak(leaderboard, tally.by_seed("leak")[places], text)
         waterfall = make_waterfall(leaderboard, text)
@@ -271,49 +267,20 @@ _WITHIN = ("learner", "disclosure")
 """The kinds whose labels are the same for all attacks that are ranked against each other."""
 
 
-def _number_groups(
-    tally: Tallies, places: NDArray[np.intp], within: Sequence[str]
-) -> NDArray[np.intp]:
-    """(lines,) the group of each line, in the order of the plan."""
-    if not within:
-        return np.zeros(len(places), np.intp)
-    first: dict[tuple[str, ...], int] = {}
-    return np.array([
-        first.setdefault(tuple(labels[kind] for kind in within), len(first))
-        for labels in map(tally.labels, places.tolist())
-    ], np.intp)  # fmt: skip
-
-
 def _make_reference(
     tally: Tallies, places: NDArray[np.intp], kinds: tuple[str, ...]
 ) -> Line | None:
     """A line for naming the largest group (not an attack), from the line with most seeds."""
-    longest = max(places.tolist(), key=lambda place: int(tally.done[place]), default=None)
-    known = None if longest is None else tally.measures(longest).get("majority_accuracy")
-    if known is None or longest is None or "adversary" not in kinds:
+    if not len(places) or "adversary" not in kinds:
         return None
-    labels = dict.fromkeys(kinds, "")
-    labels["adversary"] = REFERENCE
+    longest = int(places[tally.done[places].argmax()])
+    if (known := tally.measures(longest).get("majority_accuracy")) is None:
+        return None
+    labels = dict.fromkeys(kinds, "") | {"adversary": REFERENCE}
     if "dataset" in kinds:
-        labels["dataset"] = tally.labels(longest)["dataset"]
+        labels["dataset"] = str(tally.labels.at[longest, "dataset"])
     measures = {"majority_accuracy": known, "without_accuracy": known}
     return Line(None, labels, measures, known.count, 0, ())
 
 
 _OF_A_RANK = "lines with the same rank: neighbours are tied, but first and last may differ"
-
-
-def _make_line(
-    tally: Tallies, number: int, kinds: tuple[str, ...], place: int | None, p_above: float | None
-) -> Line:
-    labels = tally.labels(number)
-    return Line(
-        rank=place,
-        labels={kind: labels[kind] for kind in kinds},
-        measures=tally.measures(number),
-        done=int(tally.done[number]),
-        failed=int(tally.failed[number]),
-        reasons=tally.reasons[number],
-        warnings=tally.warnings[number],
-        p_above=p_above,
-    )

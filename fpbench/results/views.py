@@ -142,7 +142,7 @@ def _make_board(
     mean = pool(rows, keep)
     tally = Tallies(mean.results)
     numbers = range(len(tally))
-    kinds = tuple(kind for kind in keep if any(tally.labels(i)[kind] for i in numbers))
+    kinds = tally.list_used(keep, numbers)
     remarks = [_tell_settings(mean.settings, mean.kinds)] if mean.settings > 1 else []
     remarks += [*list_left_out(mean), *Tallies(rows).describe_seeds()]
     if not mean.settings:

@@ -7,7 +7,7 @@ each. A name that few cells have takes no memory for the others.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,6 @@ Rows = NDArray[np.intp]
 """Positions of rows."""
 Labels = tuple[str, ...]
 """A label for every kind, in the order of `KINDS`; empty where the kind is not used."""
-_PLACES = {kind: place for place, kind in enumerate(KINDS)}
 
 
 @dataclass(frozen=True)
@@ -211,20 +210,24 @@ class Results(InWords):
             columns[name] = Column.of_numbers(values, np.isnan(values))
         return replace(self, blocks=[*self.blocks, Block(rows, columns)]) if len(rows) else self
 
-    def labels_of(self, kind: str) -> list[str]:
-        """The label of a kind in each of `combinations`; empty where it is not used."""
-        place = _PLACES[kind]
-        return [labels[place] for labels in self.combinations]
+    @cached_property
+    def components(self) -> DataFrame:
+        """(combinations, kinds) the labels of each combination; empty where a kind is not used."""
+        import pandas as pd
 
-    def merge_combinations(self, kinds: Collection[str]) -> tuple[list[Labels], NDArray[np.int64]]:
+        return pd.DataFrame(list(self.combinations), columns=list(KINDS), dtype=object)
+
+    def labels_of(self, kind: str) -> NDArray[Any]:
+        """(n,) the label of a kind in each row; empty where it is not used."""
+        return np.asarray(self.components[kind].to_numpy()[self.combination])
+
+    def merge_combinations(self, kinds: Iterable[str]) -> tuple[list[Labels], NDArray[np.intp]]:
         """Combinations with the labels of some kinds only, and the new index of each old one."""
-        columns = [
-            self.labels_of(kind) if kind in kinds else [""] * len(self.combinations)
-            for kind in KINDS
-        ]
+        empty, kinds = [""] * len(self.combinations), {*kinds}
+        columns = [self.components[kind] if kind in kinds else empty for kind in KINDS]
         merged: dict[Labels, int] = {}
         numbers = [merged.setdefault(labels, len(merged)) for labels in zip(*columns, strict=True)]
-        return list(merged), np.array(numbers, np.int64)
+        return list(merged), np.array(numbers, np.intp)
 
     def labels(self, row: int) -> dict[str, str]:
         """The label of each kind that a row combines."""
@@ -262,7 +265,7 @@ class Results(InWords):
 
     def fixed(self) -> dict[str, Any]:
         """The columns that every run has."""
-        labels = {kind: np.array(self.labels_of(kind), object)[self.combination] for kind in KINDS}
+        labels = {kind: self.labels_of(kind) for kind in KINDS}
         return {
             "cell": self.cells, **labels, "seed": self.seeds,
             "status": self.statuses.astype(object), "reason": self.reasons, "seconds": self.seconds,

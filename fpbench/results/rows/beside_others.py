@@ -6,9 +6,9 @@ import math
 from statistics import fmean  # of exact sums, so that the order of rows does not matter
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from fpbench.base.arrays import find_unique
 from fpbench.components.names import AUDIT
 from fpbench.components.own_measures import DERIVED, BesideAttacks, BesideAudits
 from fpbench.correction.leak_limits import limit_leaks_by_error
@@ -26,11 +26,15 @@ def add_comparisons(results: Results) -> Results:
     recall = results.numbers("tenth_recall")
     audits = np.flatnonzero(~np.isnan(recall))
     guess = results.numbers("initial_accuracy")
-    if np.isnan(guess).all():
-        attacks, beside_attacks = np.zeros(0, np.intp), BesideAttacks()
-    else:
-        target = _number_targets(results)
-        best = _find_best(target, guess)
+    attacks, beside_attacks = np.zeros(0, np.intp), BesideAttacks()
+    if not np.isnan(guess).all():
+        _, model = results.merge_combinations(("dataset", "learner"))
+        frame = pd.DataFrame({
+            "model": model[results.combination], "seed": results.seeds, "guess": guess,
+            "without": results.numbers("without_accuracy"),
+        })  # fmt: skip
+        targets = frame.groupby(["model", "seed"], sort=False)
+        best = targets["guess"].transform("max").to_numpy()
         attacks = np.flatnonzero(
             results.has("initial_accuracy") & ~np.isnan(best) & np.isnan(recall)
         )
@@ -38,49 +42,29 @@ def add_comparisons(results: Results) -> Results:
             "best_initial_accuracy": best[attacks],
             "gain_over_best": results.numbers("corrected_accuracy")[attacks] - best[attacks],
         }
-        without = results.numbers("without_accuracy")
-        if not np.isnan(without).all():
-            best = _find_best_adversary(results, target, without)
-            beside_attacks |= _compare_limits(results, attacks, best[attacks])
+        if frame["without"].notna().any():
+            without = _find_best_adversary(results, frame)
+            beside_attacks |= _compare_limits(results, attacks, without[attacks])
     # Names in a store are ignored: these measures are computed, and never read.
     beside = results.without(DERIVED).beside(attacks, beside_attacks)
     return beside.beside(audits, _compare_recalls(results, audits, recall[audits]))
 
 
-def _number_targets(results: Results) -> NDArray[np.intp]:
-    """(n,) the number of the target of each row: a model, made at a seed."""
-    models = results.merge_combinations(("dataset", "learner"))[1][results.combination]
-    _, seeds = find_unique(results.seeds)
-    return find_unique(models * (seeds.max() + 1) + seeds)[1]
-
-
-def _find_best(target: NDArray[np.intp], accuracy: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n,) the greatest accuracy at the target of each row; NaN if nobody guessed."""
-    best = np.full(target.max() + 1, np.nan)
-    np.fmax.at(best, target, accuracy)
-    greatest: NDArray[np.float64] = best[target]
-    return greatest
-
-
-def _find_best_adversary(
-    results: Results, target: NDArray[np.intp], accuracy: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _find_best_adversary(results: Results, frame: pd.DataFrame) -> NDArray[np.float64]:
     """(n,) the accuracy, at the target of each row, of the adversary that is best over all seeds.
 
     The best at each seed would owe its place to noise. If the adversary did not guess, the greatest
     accuracy counts.
+
+    `frame`: `model`, `seed` and accuracy `without` the disclosure of each row.
     """
-    models, guesses = (
-        find_unique(results.merge_combinations(kinds)[1][results.combination])[1]
-        for kinds in (("dataset", "learner"), ("dataset", "learner", "adversary"))
-    )
-    known = ~np.isnan(accuracy)
-    sums = np.bincount(guesses[known], weights=accuracy[known], minlength=guesses.max() + 1)
-    counts = np.bincount(guesses[known], minlength=len(sums))
-    means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)[guesses]
-    strongest = means == _find_best(models, means)
-    chosen = _find_best(target, np.where(strongest, accuracy, np.nan))
-    return np.where(np.isnan(chosen), _find_best(target, accuracy), chosen)
+    _, guesser = results.merge_combinations(("dataset", "learner", "adversary"))
+    means = frame.groupby(guesser[results.combination])["without"].transform("mean")
+    strongest = means == means.groupby(frame["model"]).transform("max")
+    target = [frame["model"], frame["seed"]]
+    chosen = frame["without"].where(strongest).groupby(target, sort=False).transform("max")
+    greatest = frame["without"].groupby(target, sort=False).transform("max")
+    return chosen.fillna(greatest).to_numpy()
 
 
 def _compare_limits(
@@ -114,18 +98,15 @@ def _compare_recalls(
 ) -> BesideAudits:
     """`uar` and `uar_minus_error` of audits that differ only in their seeds."""
     alike = results.merge_combinations(AUDIT)[1][results.combination[audits]]
-    tenth, error = results.numbers("true_tenth")[audits], results.numbers("error")[audits]
-    order = np.lexsort((tenth, alike))
-    uar, less = np.zeros(len(audits)), np.zeros(len(audits))
-    for group in _find_runs(order, alike[order]):
-        classes = _find_runs(group, tenth[group])
-        uar[group] = fmean(fmean(recall[rows].tolist()) for rows in classes)
-        less[group] = uar[group] - fmean(error[group].tolist())
-    return {"uar": uar, "uar_minus_error": less}
-
-
-def _find_runs(rows: NDArray[np.intp], values: NDArray[np.generic]) -> list[NDArray[np.intp]]:
-    """Groups of adjacent rows with the same value."""
-    if not len(rows):
-        return []
-    return np.split(rows, np.flatnonzero(values[1:] != values[:-1]) + 1)
+    frame = pd.DataFrame({
+        "alike": alike, "tenth": results.numbers("true_tenth")[audits], "recall": recall,
+        "error": results.numbers("error")[audits],
+    })  # fmt: skip
+    tenths = frame.groupby(["alike", "tenth"], dropna=False)["recall"].agg(fmean)
+    uar = tenths.groupby("alike").agg(fmean)
+    less = uar - frame.groupby("alike")["error"].agg(fmean)
+    each = pd.DataFrame({"uar": uar, "uar_minus_error": less}).reindex(alike)
+    return {
+        "uar": np.asarray(each["uar"], np.float64),
+        "uar_minus_error": np.asarray(each["uar_minus_error"], np.float64),
+    }

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fpbench.results.rows.lines import Tallies
 
 UNPROVEN = "optimum not proven"
@@ -26,7 +23,6 @@ _ASPECTS = {
 """Measures that qualify a guarantee, and their aspects."""
 OF_CLAIMS = "claim: "
 """The beginning of the aspects of private claims."""
-_SEVERAL = "several"
 
 
 def describe_aspects(tally: Tallies) -> dict[str, list[str]]:
@@ -35,46 +31,19 @@ def describe_aspects(tally: Tallies) -> dict[str, list[str]]:
     Returns: for each aspect, such as `neighbours` of an audit, `claim: delta` of a private claim or
     `learner: neighbours` of a private learner: a text for each line, empty if it states nothing.
     """
-    texts_of: dict[str, list[str]] = {}
+    statements: dict[str, list[str]] = {}
     for name in tally.results.names:
-        aspect = _ASPECTS.get(name)
-        if aspect is None:
-            continue
-        stated = _collect_texts(tally, name)
-        if not any(stated):
-            continue
-        texts = texts_of.setdefault(aspect, [""] * len(tally))
-        for i, text in enumerate(stated):
-            texts[i] = text or texts[i]
+        if name in _ASPECTS:
+            stated = [
+                texts[0] if len(texts) == 1 else "several" * bool(texts)
+                for texts in tally.texts(name, numbers=True)
+            ]
+            if any(stated):
+                statements[_ASPECTS[name]] = stated
     proven = tally.means("proven")
     if proven is not None and (proven < 1).any():
-        texts_of["proof"] = [UNPROVEN if share < 1 else "" for share in proven.tolist()]
-    return texts_of
-
-
-def _collect_texts(tally: Tallies, name: str) -> list[str]:
-    """For each line the texts of its rows under a name."""
-    results, texts_of = tally.results, [set[str]() for _ in range(len(tally))]
-    positions, words = results.texts(name)
-    rows = np.flatnonzero(positions >= 0)
-    for line, word in _list_distinct(tally.line[rows], positions[rows]):
-        if line >= 0:
-            texts_of[line].add(words[word])
-    numbers = results.numbers(name)
-    rows = np.flatnonzero(~np.isnan(numbers))
-    values, which = np.unique(numbers[rows], return_inverse=True)
-    for line, value in _list_distinct(tally.line[rows], which):
-        if line >= 0:
-            texts_of[line].add(f"{values[value]:g}")
-    return [next(iter(texts)) if len(texts) == 1 else _SEVERAL * bool(texts) for texts in texts_of]
-
-
-def _list_distinct(lines: NDArray[np.int64], values: NDArray[np.int64]) -> list[tuple[int, int]]:
-    if not len(lines):
-        return []
-    width = int(values.max()) + 1
-    pairs = np.unique((lines + 1) * width + values)
-    return [(int(pair) // width - 1, int(pair) % width) for pair in pairs.tolist()]
+        statements["proof"] = [UNPROVEN if share < 1 else "" for share in proven.tolist()]
+    return statements
 
 
 def split_classes(
@@ -90,12 +59,12 @@ def split_classes(
     Returns: lines by their statement: empty if nothing separates them.
     """
     parting = [aspect for aspect, texts in said.items() if _splits_lines(aspect, texts, lines)]
-    by_texts: dict[tuple[str, ...], list[int]] = {}
+    classes: dict[tuple[str, ...], list[int]] = {}
     for line in lines:
-        by_texts.setdefault(tuple(said[aspect][line] for aspect in parting), []).append(line)
-    named = {tuple(map(_describe_aspect, parting, texts)): mine for texts, mine in by_texts.items()}
+        statement = tuple(_describe_aspect(aspect, said[aspect][line]) for aspect in parting)
+        classes.setdefault(statement, []).append(line)
     # Proven lines come first; the rest stays in the order of the plan.
-    return dict(sorted(named.items(), key=lambda item: UNPROVEN in item[0]))
+    return dict(sorted(classes.items(), key=lambda item: UNPROVEN in item[0]))
 
 
 def _splits_lines(aspect: str, texts: Sequence[str], lines: Sequence[int]) -> bool:

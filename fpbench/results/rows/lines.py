@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from fpbench.base.arrays import find_unique
 from fpbench.components.measures import Glossary
-from fpbench.components.names import KINDS
 from fpbench.results.statistics.intervals import LEAST_SEEDS, Interval, estimate_bounds
 from fpbench.store.results import Results
 
@@ -22,15 +21,13 @@ class Tallies:
     """The cells that are done or failed, by combination, in the order of the plan."""
 
     def __init__(self, results: Results) -> None:
-        self.results = results
         done, failed = results.finished()
-        counted = np.flatnonzero(done | failed)
-        numbers, place = find_unique(results.combination[counted])
-        first = np.empty(len(numbers), np.intp)
-        first[place[::-1]] = np.arange(len(counted))[::-1]  # of several the last one stays
-        self._combinations = numbers[np.argsort(first)]
+        used = pd.unique(results.combination[done | failed])
+        self.results = results
+        self.labels = results.components.iloc[used].reset_index(drop=True)
+        """(lines, kinds) a frame of labels; empty texts where a kind is not used."""
         line = np.full(len(results.combinations), -1)
-        line[self._combinations] = np.arange(len(self))
+        line[used] = np.arange(len(used))
         self.line = line[results.combination]
         """(n,) the line of each row; -1 for none."""
         rows = np.flatnonzero(done)
@@ -39,26 +36,33 @@ class Tallies:
         self._of_rows = self.line[self._rows]
         self.done = np.bincount(self._of_rows, minlength=len(self))
         self.failed = np.bincount(self.line[failed], minlength=len(self))
-        self._by_seed: dict[str, _Floats] = {}
-        self._texts: dict[str, list[str]] = {}
+        self.seeds, self._seed = find_unique(results.seeds[self._rows])
+        """The seeds at which some line is done, in ascending order."""
         self._columns: dict[str, _Column] = {}
+        self._by_seed: dict[str, _Floats] = {}
+        self._texts: dict[tuple[str, bool], list[list[str]]] = {}
 
     def __len__(self) -> int:
-        return len(self._combinations)
+        return len(self.labels)
 
     @property
     def glossary(self) -> Glossary:
         """Headings and meanings of measures."""
         return self.results.glossary
 
-    def labels(self, number: int) -> Mapping[str, str]:
-        """The label of each kind that a line combines."""
-        return self._labels[number]
+    def find_lines(self, *, audits: bool) -> list[int]:
+        """The lines that are audits, or those that are not."""
+        return np.flatnonzero((self.labels["auditor"] != "").to_numpy() == audits).tolist()
 
-    @cached_property
-    def _labels(self) -> list[dict[str, str]]:
-        combinations = self.results.combinations
-        return [dict(zip(KINDS, combinations[i], strict=True)) for i in self._combinations.tolist()]
+    def list_used(self, kinds: Iterable[str], numbers: Sequence[int]) -> tuple[str, ...]:
+        """The kinds that some of these lines combine."""
+        mine = self.labels.iloc[list(numbers)]
+        return tuple(kind for kind in kinds if mine[kind].any())
+
+    def list_labels(self, numbers: NDArray[np.intp], kinds: Sequence[str]) -> list[dict[str, str]]:
+        """The labels of some lines, by kind."""
+        columns = (self.labels[kind].to_numpy()[numbers].tolist() for kind in kinds)
+        return [dict(zip(kinds, labels, strict=True)) for labels in zip(*columns, strict=True)]
 
     def measures(self, number: int) -> Mapping[str, Interval]:
         """Means over seeds of the measures of a line."""
@@ -75,77 +79,66 @@ class Tallies:
         column = self.column(name)
         return column.means if column.counts.any() else None
 
-    @property
-    def seeds(self) -> NDArray[np.int64]:
-        """The seeds at which some line is done, in ascending order."""
-        return self._seeds[0]
-
     def describe_seeds(self, numbers: Sequence[int] | slice = slice(None)) -> tuple[str, ...]:
         """A note if lines were not done at the same seeds, so that their means may be chosen."""
-        done = self._done_at[numbers]
-        counts, every = done.sum(axis=1), int(done.any(axis=0).sum())
+        done = np.zeros((len(self), len(self.seeds)), np.bool_)
+        done[self._of_rows, self._seed] = True
+        counts, every = done[numbers].sum(axis=1), int(done[numbers].any(axis=0).sum())
         if (counts == every).all():
             return ()
         few = " to ".join(map(str, sorted({counts.min(), counts.max()})))
         told = f"warning: lines have different seeds ({few} of {every})"
         return (f"{told}: the missing may be worst",)
 
-    @cached_property
-    def _done_at(self) -> NDArray[np.bool_]:
-        """(lines, seeds) whether a line is done at a seed."""
-        seeds, seed = self._seeds
-        done = np.zeros((len(self), len(seeds)), np.bool_)
-        done[self._of_rows, seed] = True
-        return done
-
-    @cached_property
-    def _seeds(self) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-        return find_unique(self.results.seeds[self._rows])
-
     def by_seed(self, name: str) -> _Floats:
         """(lines, seeds) a measure; NaN where it was not measured."""
         if name not in self._by_seed:
             values = self.results.numbers(name)[self._rows]
-            seeds, seed = self._seeds
-            values_by_seed = np.full((len(self), len(seeds)), np.nan)
-            values_by_seed[self._of_rows, seed] = np.where(np.isfinite(values), values, np.nan)
-            self._by_seed = {name: values_by_seed}  # many leaderboards mostly need the same measure
+            by_seed = np.full((len(self), len(self.seeds)), np.nan)
+            by_seed[self._of_rows, self._seed] = np.where(np.isfinite(values), values, np.nan)
+            self._by_seed[name] = by_seed
         return self._by_seed[name]
 
-    def text(self, name: str, number: int) -> str:
-        """The text that all rows of a line have under a name; empty if they differ or have none."""
-        if name not in self._texts:
-            positions, words = self.results.texts(name)
-            rows = np.flatnonzero(positions >= 0)
-            least = np.full(len(self) + 1, len(words))  # the last is of no line
-            greatest = np.full(len(self) + 1, -1)
-            np.minimum.at(least, self.line[rows], positions[rows])
-            np.maximum.at(greatest, self.line[rows], positions[rows])
-            same = np.where(least == greatest, least, -1)
-            self._texts[name] = [words[i] if i >= 0 else "" for i in same.tolist()]
-        return self._texts[name][number]
+    def texts(self, name: str, *, numbers: bool = False) -> list[list[str]]:
+        """The distinct texts that done rows of each line have under a name, in their order.
+
+        `numbers`: whether numbers follow, in digits.
+        """
+        if (name, numbers) not in self._texts:
+            which, words = self.results.texts(name)
+            texts = self._list_distinct(self._of_rows, which[self._rows], words)
+            if numbers:
+                which, values = pd.factorize(self.results.numbers(name)[self._rows], sort=True)
+                words = [f"{value:g}" for value in values.tolist()]
+                digits = self._list_distinct(self._of_rows, which, words)
+                texts = [[*ours, *theirs] for ours, theirs in zip(texts, digits, strict=True)]
+            self._texts[name, numbers] = texts
+        return self._texts[name, numbers]
 
     @cached_property
-    def reasons(self) -> list[tuple[str, ...]]:
+    def reasons(self) -> list[list[str]]:
         """Why cells of each line failed, each reason once."""
-        reasons_of: list[dict[str, None]] = [{} for _ in range(len(self))]
         _, failed = self.results.finished()
-        for row in np.flatnonzero(failed).tolist():
-            reasons_of[self.line[row]].setdefault(str(self.results.reasons[row]))
-        return [tuple(reasons) for reasons in reasons_of]
+        which, words = pd.factorize(self.results.reasons[failed].astype(np.str_))
+        return self._list_distinct(self.line[failed], which, words.tolist())
 
     @cached_property
-    def warnings(self) -> list[tuple[str, ...]]:
+    def warnings(self) -> list[list[str]]:
         """The texts of each line's measures that are named ..._warning, each once."""
-        warnings_of: list[dict[str, None]] = [{} for _ in range(len(self))]
-        for name in self.results.names:
-            if name.endswith("_warning"):
-                positions, words = self.results.texts(name)
-                pairs = zip(self._of_rows.tolist(), positions[self._rows].tolist(), strict=True)
-                for line, position in dict.fromkeys(pairs):
-                    if position >= 0 and words[position]:
-                        warnings_of[line].setdefault(words[position])
-        return [tuple(warnings) for warnings in warnings_of]
+        named = [self.texts(name) for name in self.results.names if name.endswith("_warning")]
+        return [
+            list(dict.fromkeys(text for texts in named for text in texts[line] if text))
+            for line in range(len(self))
+        ]
+
+    def _list_distinct(
+        self, lines: NDArray[np.int64], which: NDArray[np.intp], words: Sequence[str]
+    ) -> list[list[str]]:
+        """The distinct words of each line; each row has a line and a word, -1 for none."""
+        texts: list[list[str]] = [[] for _ in range(len(self))]
+        for pair in pd.unique(lines[which >= 0] * len(words) + which[which >= 0]).tolist():
+            texts[pair // len(words)].append(words[pair % len(words)])
+        return texts
 
     @cached_property
     def known(self) -> tuple[str, ...]:
@@ -183,10 +176,7 @@ class _Column:
         starts = np.cumsum(self.counts) - self.counts
         for count in np.unique(self.counts[self.counts > 0]):
             lines = np.flatnonzero(self.counts == count)
-            if count * len(lines) == len(self.values):
-                yield lines, self.values.reshape(-1, count)
-            else:
-                yield lines, self.values[starts[lines][:, None] + np.arange(count)]
+            yield lines, self.values[starts[lines][:, None] + np.arange(count)]
 
     @cached_property
     def bounds(self) -> _Floats:
@@ -203,15 +193,11 @@ class _Lazy(Interval):
     """A mean whose interval is computed at the first access: most are never read."""
 
     def __init__(self, column: _Column, line: int) -> None:
-        several = column.counts[line] > 1
-        values: dict[str, Any] = {
-            "mean": float(column.means[line]),
-            "deviation": float(column.deviations[line]) if several else None,
-            "count": int(column.counts[line]),
-            "_column": column,
-            "_place": line,
-        }
-        self.__dict__.update(values)
+        deviation = float(column.deviations[line]) if column.counts[line] > 1 else None
+        self.__dict__.update(
+            mean=float(column.means[line]), deviation=deviation, count=int(column.counts[line]),
+            _ends=lambda: column.bounds[:, line],
+        )  # fmt: skip
 
     @property
     def low(self) -> float | None:
@@ -222,8 +208,7 @@ class _Lazy(Interval):
         return self._find_end(1)
 
     def _find_end(self, which: int) -> float | None:
-        column: _Column = self.__dict__["_column"]
-        end = float(column.bounds[which, self.__dict__["_place"]])
+        end = float(self.__dict__["_ends"]()[which])
         return None if np.isnan(end) else end
 
 

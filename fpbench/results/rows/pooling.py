@@ -6,50 +6,16 @@ seeds at which a line has all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from fpbench.base.arrays import find_unique
 from fpbench.components.names import KINDS, Status
 from fpbench.store.results import Results
-
-_Whole = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Means(Results):
-    """Rows that are means of others, each measure computed at the first request."""
-
-    mean: Callable[[str], NDArray[np.float64]] = field(default=lambda name: np.zeros(0), repr=False)
-    """(n,) values of a measure; NaN where there is none."""
-    known: tuple[str, ...] = ()
-    """The measures that rows may have."""
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the measures."""
-        return list(self.known)
-
-    def numbers(self, name: str) -> NDArray[np.float64]:
-        """(n,) a measure, or `seconds`; NaN where there is no number."""
-        return self.seconds if name == "seconds" else self.mean(name)
-
-    def measured(self, name: str, among: NDArray[np.bool_]) -> bool:
-        """Whether some of these rows have a number of a measure."""
-        return bool(np.isfinite(self.numbers(name)[among]).any())
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One dictionary per row, as for any results; unknown values are None."""
-        columns = {name: self.mean(name).tolist() for name in self.known}
-        return [
-            row | {name: None if values[i] != values[i] else values[i]
-                   for name, values in columns.items()}
-            for i, row in enumerate(super().rows())
-        ]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -73,16 +39,14 @@ def find_shared(results: Results, keep: Sequence[str]) -> tuple[NDArray[np.bool_
     only some have.
     """
     done, failed = results.finished()
+    finished = pd.unique(results.combination[done])
     _, line = results.merge_combinations(keep)
     settings, setting = results.merge_combinations({*KINDS} - {*keep})
     # A line in a setting is one combination, so that rows need not be looked at.
-    finished = np.bincount(results.combination[done], minlength=len(line)) > 0
-    met = np.zeros(len(settings), np.bool_)
-    met[setting[find_unique(results.combination[done | failed])[0]]] = True
     having = np.bincount(setting[finished], minlength=len(settings))
-    common = (having == len(np.unique(line[finished]))) & (having > 0)
-    inside = common[setting[results.combination]]
-    return inside, int(common.sum()), int((met & ~common).sum())
+    common = (having == len(pd.unique(line[finished]))) & (having > 0)
+    met = len(pd.unique(setting[pd.unique(results.combination[done | failed])]))
+    return common[setting][results.combination], int(common.sum()), met - int(common.sum())
 
 
 def pool(results: Results, keep: Sequence[str]) -> Pooled:
@@ -96,88 +60,45 @@ def pool(results: Results, keep: Sequence[str]) -> Pooled:
     inside, count, left_out = find_shared(results, keep)
     done, failed = results.finished()
     rows = np.flatnonzero(done | failed)
-    lines, line_of = results.merge_combinations(keep)
-    groups = _Groups(line_of[results.combination[rows]], results.seeds[rows])
+    labels, line_of = results.merge_combinations(keep)
+    line = line_of[results.combination[rows]]
+    seeds, seed = find_unique(results.seeds[rows])
+    places, group = find_unique(line * max(len(seeds), 1) + seed)  # by line and seed
+    lines, seeds = places // max(len(seeds), 1), seeds[places % max(len(seeds), 1)]
     counted = (done & inside)[rows] if count else done[rows]
-    needed = (
-        np.full(len(groups), count)
-        if count
-        else _count_settings(results, rows[counted], line_of, groups)
-    )
-    whole = np.bincount(groups.of[counted], minlength=len(groups)) == needed
-    whole &= needed > 0
+    needed = np.full(len(places), count)
+    if not count:
+        finished = line_of[pd.unique(results.combination[done])]
+        needed = np.bincount(finished, minlength=len(labels))[lines]
+    whole = (np.bincount(group[counted], minlength=len(places)) == needed) & (needed > 0)
 
-    def mean(name: str) -> NDArray[np.float64]:
-        means = groups.means(results.numbers(name)[rows], counted, needed)
-        return np.where(whole, means, np.nan)
-
-    pooled_rows = Means(
-        combinations=lines,
-        combination=groups.line,
-        seeds=groups.seed,
-        statuses=np.where(whole, Status.DONE.value, Status.FAILED.value),
-        seconds=groups.sums(results.seconds[rows]),
-        cells=np.full(len(groups), "", object),
-        reasons=_find_reasons(results, rows, groups, whole),
-        mean=mean,
-        known=tuple(results.names),
-        glossary=results.glossary,
-    )
-    finished = [results.combinations[i] for i in find_unique(results.combination[rows])[0].tolist()]
-    several = {kind for kind, labels in zip(KINDS, zip(*finished, strict=True), strict=False)
-               if len(set(labels)) > 1}  # fmt: skip
-    over = tuple(kind for kind in KINDS if kind in several and kind not in keep)
-    return Pooled(pooled_rows, over, count, left_out)
-
-
-def _count_settings(
-    results: Results, done: NDArray[np.intp], line_of: _Whole, groups: _Groups
-) -> NDArray[np.int64]:
-    """(groups,) number of settings of the line of each group."""
-    combinations = find_unique(results.combination[done])[0]
-    counts = np.bincount(line_of[combinations], minlength=int(groups.line.max(initial=0)) + 1)
-    return np.asarray(counts[groups.line])
-
-
-class _Groups:
-    """Rows of the same line and seed.
-
-    `line`, `seed`: (rows,) of each row.
-    """
-
-    def __init__(self, line: _Whole, seed: _Whole) -> None:
-        seeds, place = find_unique(seed)
-        width = max(len(seeds), 1)
-        places, self.of = find_unique(line * width + place)
-        self.line, self.seed = places // width, seeds[places % width]
-
-    def __len__(self) -> int:
-        return len(self.line)
-
-    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(groups,)."""
-        totals = np.bincount(self.of, np.nan_to_num(values), minlength=len(self))
-        return totals.astype(np.float64)
-
-    def means(
-        self, values: NDArray[np.float64], counted: NDArray[np.bool_], needed: _Whole
-    ) -> NDArray[np.float64]:
+    def average(name: str) -> NDArray[np.float64]:
         """(groups,) means of finite values; NaN unless a group has as many as it needs."""
-        fine = counted & np.isfinite(values)
-        sums = np.bincount(self.of[fine], values[fine], minlength=len(self))
-        counts = np.bincount(self.of[fine], minlength=len(self))
-        means = sums / np.maximum(counts, 1)
-        means[(counts != needed) | (counts == 0)] = np.nan
-        return means
+        values = results.numbers(name)[rows[counted]]
+        fine = np.isfinite(values)
+        sums, counts = (
+            np.bincount(group[counted], each, minlength=len(places))
+            for each in (np.where(fine, values, 0.0), fine)
+        )
+        return np.where(whole & (counts == needed), sums / np.maximum(counts, 1), np.nan)
 
-
-def _find_reasons(
-    results: Results, rows: NDArray[np.intp], groups: _Groups, whole: NDArray[np.bool_]
-) -> NDArray[Any]:
-    """Why a line lacks a seed: the reason of its first failed cell."""
-    reasons = np.full(len(groups), None, object)
+    reasons = np.full(len(places), None, object)
     reasons[~whole] = "not every setting has been run at this seed"
-    for place in np.flatnonzero(~whole[groups.of])[::-1].tolist():
-        if (reason := results.reasons[rows[place]]) is not None:
-            reasons[groups.of[place]] = reason
-    return reasons
+    told = pd.Series(results.reasons[rows], group, dtype=object)[~whole[group]].dropna()
+    told = told[~told.index.duplicated()]
+    reasons[told.index] = told
+    pooled = Results(
+        combinations=labels,
+        combination=lines,
+        seeds=seeds,
+        statuses=np.where(whole, Status.DONE.value, Status.FAILED.value),
+        seconds=np.bincount(
+            group, np.nan_to_num(results.seconds[rows]), minlength=len(places)
+        ).astype(np.float64),
+        cells=np.full(len(places), "", object),
+        reasons=reasons,
+        glossary=results.glossary,
+    ).beside(np.arange(len(places)), {name: average(name) for name in results.names})
+    several = results.components.iloc[pd.unique(results.combination[rows])].nunique() > 1
+    over = tuple(kind for kind in KINDS if several[kind] and kind not in keep)
+    return Pooled(pooled, over, count, left_out)

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError, suggest_name
@@ -133,9 +134,7 @@ def _match_texts(results: Results, column: str, texts: Sequence[str], *, pattern
         )
 
     if column in KINDS:
-        return np.array([fits(label) for label in results.labels_of(column)], np.bool_)[
-            results.combination
-        ]
+        return results.components[column].map(fits).to_numpy(np.bool_)[results.combination]
     if column in FIXED:
         return np.array([fits(value) for value in results.values(column)], np.bool_)
     positions, words = results.texts(column)
@@ -146,28 +145,29 @@ def _suggest_label(results: Results, each: Filter) -> str:
     """A hint on the nearest label."""
     if each.column not in KINDS:
         return ""
-    labels = sorted({*results.labels_of(each.column)} - {""})
+    labels = sorted({*results.components[each.column]} - {""})
     return f"; {suggest_name(str(each.values[0]), labels)}" if labels else ": the run uses none"
 
 
 def match_kind(results: Results, kind: str) -> Mask:
     """(n,) whether a row uses a kind."""
-    used = np.array([bool(label) for label in results.labels_of(kind)], np.bool_)
-    return np.asarray(used[results.combination])
+    return np.asarray((results.components[kind] != "").to_numpy()[results.combination])
 
 
 def split_by_dataset(results: Results) -> Iterable[tuple[str, Results]]:
     """All rows, then those of each data set if there are several; each with its heading."""
     done, failed = results.finished()
-    names = results.labels_of("dataset")
-    used = dict.fromkeys(names[i] for i in results.combination[done | failed].tolist())
+    names = results.components["dataset"]
+    used = names.iloc[pd.unique(results.combination[done | failed])].unique()
     if len(used) < 2:
         yield "", results
         return
     yield f"overall: {len(used)} data sets", results
     for dataset in used:
-        mine = np.array([name == dataset for name in names], np.bool_)
-        yield f"data set {dataset}", results.take(mine[results.combination])
+        yield (
+            f"data set {dataset}",
+            results.take((names == dataset).to_numpy()[results.combination]),
+        )
 
 
 def take_common_lines(results: Results, keep: Sequence[str]) -> tuple[Results, list[str]]:
@@ -176,13 +176,9 @@ def take_common_lines(results: Results, keep: Sequence[str]) -> tuple[Results, l
     `keep`: the kinds whose labels lines differ in.
     """
     done, failed = results.finished()
-    lines = list(zip(*(results.labels_of(kind) for kind in keep), strict=True))
-    names = results.labels_of("dataset")
-    datasets: dict[tuple[str, ...], set[str]] = {}
-    for i in np.unique(results.combination[done | failed]).tolist():
-        datasets.setdefault(lines[i], set()).add(names[i])
-    most = max(map(len, datasets.values()), default=0)
-    whole = {line for line, on in datasets.items() if len(on) == most}
-    lacking = [" + ".join(filter(None, line)) for line in datasets if line not in whole]
-    mine = np.array([line in whole for line in lines], np.bool_)
-    return results.take(mine[results.combination]), lacking
+    used = results.components.iloc[np.unique(results.combination[done | failed])]
+    datasets = used.groupby([*keep], sort=False)["dataset"].nunique()
+    whole = datasets == datasets.max()
+    lacking = [" + ".join(filter(None, line)) for line in datasets.index[~whole]]
+    lines = results.components.set_index([*keep]).index
+    return results.take(lines.isin(datasets.index[whole])[results.combination]), lacking

@@ -33,19 +33,18 @@ def test_a_line_is_the_mean_of_its_rows(given_rows):
     rows = made(given_rows)
     tally = Tallies(Results.of(rows))
     counted = [row for row in rows if row["status"] in ("done", "failed")]
-    assert [tally.labels(i)["learner"] for i in range(len(tally))] == list(
-        dict.fromkeys(row["learner"] for row in counted)
-    )
+    learners = tally.labels["learner"].to_list()
+    assert learners == list(dict.fromkeys(row["learner"] for row in counted))
     measured = set()
     for i in range(len(tally)):
-        mine = [row for row in counted if row["learner"] == tally.labels(i)["learner"]]
+        mine = [row for row in counted if row["learner"] == learners[i]]
         done = [row for row in mine if row["status"] == "done"]
         assert tally.done[i] == len(done)
         assert tally.failed[i] == len(mine) - len(done)
         reasons = dict.fromkeys(row["reason"] for row in mine if row["status"] == "failed")
-        assert tally.reasons[i] == tuple(reasons)
+        assert tally.reasons[i] == list(reasons)
         said = dict.fromkeys(row["odd_warning"] for row in done if row["odd_warning"])
-        assert tally.warnings[i] == tuple(said)
+        assert tally.warnings[i] == list(said)
         numbers = [row["gain"] for row in done if isinstance(row["gain"], int | float)]
         values = np.array([float(n) for n in numbers if np.isfinite(n)])
         measures = tally.measures(i)
