@@ -29,7 +29,7 @@ from fpbench.components.names import ATTACK, Status
 from fpbench.matrix.plan import Cell
 from fpbench.store.reading import CellRecord
 from fpbench.store.store import Store
-from fpbench.store.writing import PAGE
+from fpbench.store.tables import PAGE
 
 ROWS = 1_000_000
 SHAPES = (100, 1_000)

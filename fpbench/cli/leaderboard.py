@@ -192,8 +192,7 @@ def _find_column(boards: "Sequence[Leaderboard]", text: str) -> str:
 def _format_boards(
     boards: "Sequence[Leaderboard]", form: Form, measures: Sequence[str], top: int | None
 ) -> str:
-    from fpbench.results.leaderboard import make_sheet
-    from fpbench.results.other_sheets import to_data
+    from fpbench.results.leaderboard import make_sheet, to_data
 
     if form is Form.JSON:
         return _format_json([to_data(replace(each, lines=each.lines[:top])) for each in boards])
@@ -263,8 +262,7 @@ def compare(
     from fpbench.cli.screen.results import MOST
     from fpbench.cli.screen.runs import warn_unshown
     from fpbench.results.contrast import compare as compare_runs
-    from fpbench.results.contrast import read_pairs
-    from fpbench.results.other_sheets import contrast_data, contrast_sheet
+    from fpbench.results.contrast import contrast_data, contrast_sheet, read_pairs
 
     chosen_form, lines = Form.JSON if as_json else form, _count_lines(top, every)
     first, second = (Run(path).read(keys=False) for path in (old, new))

@@ -22,9 +22,13 @@ from fpbench.results.defences import OBJECTIVES, STRONGEST
 from fpbench.results.leaderboard import Leaderboard, Line, is_of_audits, list_columns
 from fpbench.results.rows.labels import ConfiguredComponent
 from fpbench.results.sentences import summarise_ranking
-from fpbench.results.verdicts.judging import Judgement
-from fpbench.results.verdicts.standings import JudgedStatement, judge_statements
-from fpbench.results.verdicts.verdict_sheets import format_range, lay_out_verdicts
+from fpbench.results.verdicts.judging import (
+    JudgedStatement,
+    Judgement,
+    format_range,
+    judge_statements,
+    lay_out_verdicts,
+)
 from fpbench.results.verdicts.verdicts import ExpectationOutcome
 
 _OF_DATASET = "data set "

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError, suggest_name
+from fpbench.base.sheet import Column, Sheet
 from fpbench.components.measures import Measure
 from fpbench.components.names import ATTACK, AUDIT
+from fpbench.results.leaderboard import format_p_value, make_interval_data
 from fpbench.results.ranking import choose_measure, name_measure
 from fpbench.results.rows.comparability import describe_aspects
 from fpbench.results.rows.lines import Tallies
@@ -234,3 +237,62 @@ def _average_shared(values: _Floats, others: _Floats, by: str) -> Interval | Non
 def _sort_key(move: Move) -> tuple[bool, float]:
     significant = move.p is not None and move.p < ALPHA
     return not significant, -abs(move.difference.mean) if move.difference else 0.0
+
+
+def contrast_sheet(contrast: Contrast, most: int | None = None) -> Sheet:
+    """A comparison as a table."""
+    moves, write = contrast.moves[:most], contrast.measure.write
+    varying = [kind for kind in contrast.kinds if len({move.labels[kind] for move in moves}) > 1]
+    rows = []
+    for move in moves:
+        gap = move.difference
+        spread = "-" if gap is None or gap.low is None else f"{write(gap.low)} to {write(gap.high)}"
+        means = [write(each.mean) if each else "-" for each in (move.old, move.new, gap)]
+        sure = format_p_value(move.p) or "-"
+        rows.append((*(move.labels[kind] for kind in varying), *means, spread, sure, move.word))
+    shared = [f"{kind} {contrast.moves[0].labels[kind]}" for kind in contrast.kinds
+              if kind not in varying and kind not in contrast.swaps]  # fmt: skip
+    swapped = [f"{kind} {old} and then {new}" for kind, (old, new) in contrast.swaps.items()]
+    notes = list(contrast.notes)
+    for count, which in ((contrast.only_old, "first"), (contrast.only_new, "second")):
+        if count:
+            notes.append(f"{count} combination{'s' * (count != 1)} only in the {which} run")
+    if any(move.p is not None for move in moves):
+        notes.append(_TESTED)
+    words = [Column(kind, number=False) for kind in varying]
+    numbers = [Column(name) for name in ("old", "new", "difference", "95 %", "p")]
+    return Sheet(
+        title=f"{contrast.measure.heading}: the second run against the first",
+        about=" · ".join([*swapped, *shared]),
+        columns=(*words, *numbers, Column("moved", number=False)),
+        rows=tuple(rows),
+        notes=tuple(notes),
+        unshown=len(contrast.moves) - len(moves),
+        spare=("95 %", "p", "old"),
+    )
+
+
+_TESTED = 'p tests signed ranks, not means; "more" and "less" need both to agree'
+
+
+def contrast_data(contrast: Contrast) -> dict[str, Any]:
+    """A comparison as plain data, for JSON."""
+    return {
+        "measure": contrast.measure.name,
+        "kinds": list(contrast.kinds),
+        "swaps": {kind: list(labels) for kind, labels in contrast.swaps.items()},
+        "only_old": contrast.only_old,
+        "only_new": contrast.only_new,
+        "notes": list(contrast.notes),
+        "moves": [
+            {
+                "labels": dict(move.labels),
+                "old": move.old and make_interval_data(move.old),
+                "new": move.new and make_interval_data(move.new),
+                "difference": move.difference and make_interval_data(move.difference),
+                "p": move.p,
+                "moved": move.word,
+            }
+            for move in contrast.moves
+        ],
+    }

@@ -20,6 +20,7 @@ from fpbench.base.text import (
 from fpbench.components.measures import LESS, Glossary
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.results.statistics.intervals import LEAST_SEEDS
+from fpbench.results.waterfall import make_waterfall_data
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -455,3 +456,41 @@ def list_varying_kinds(board: Leaderboard) -> list[str]:
 
 def _format_counts(line: Line) -> str:
     return f"{line.done}" + (f" ({line.failed} failed)" if line.failed else "")
+
+
+def to_data(board: Leaderboard) -> dict[str, Any]:
+    """A leaderboard as plain data, for JSON."""
+    return {
+        "title": board.title,
+        "view": board.view,
+        "scope": board.scope,
+        "apart": list(board.apart),
+        "rank_by": board.rank_by,
+        "least_first": board.least_first,
+        "kinds": list(board.kinds),
+        "within": list(board.within),
+        "sentences": list(board.sentences),
+        "waterfall": make_waterfall_data(board.waterfall) if board.waterfall else None,
+        "notes": list(board.notes),
+        "lines": [_make_line_data(line) for line in board.lines],
+        "reference": _make_line_data(board.reference) if board.reference else None,
+    }
+
+
+def _make_line_data(line: Line) -> dict[str, Any]:
+    return {
+        "rank": line.rank,
+        "p_above": line.p_above,
+        "labels": dict(line.labels),
+        "done": line.done,
+        "failed": line.failed,
+        "reasons": list(line.reasons),
+        "warnings": list(line.warnings),
+        "measures": {name: make_interval_data(value) for name, value in line.measures.items()},
+    }
+
+
+def make_interval_data(value: Interval) -> dict[str, Any]:
+    """A mean over seeds as plain data."""
+    return {"mean": value.mean, "sd": value.deviation, "low": value.low, "high": value.high,
+            "n": value.count}  # fmt: skip

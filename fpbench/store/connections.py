@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fpbench.base.files import STORE_BYTES, check_file, identify, open_file
-from fpbench.store.schema import check_content, is_empty
+from fpbench.store.tables import check_content, is_empty
 
 _LONGEST = 64 * 2**20
 """Bytes of a text or of a row: more than any run writes."""
@@ -29,7 +29,6 @@ _ATTEMPTS = 20
 """Attempts to copy a store that is written to meanwhile."""
 _HEAD = 32
 """Bytes at the start of a log that change each time it begins anew."""
-_CHUNK = 2**20
 _KEEPS = "; what was committed is kept"
 _HINTS = {
     sqlite3.SQLITE_FULL: f"{_KEEPS}: make room, and run again",
@@ -206,7 +205,6 @@ def _copy_both(file: Path, copy: Path) -> bool:
             log = stack.enter_context(_open_stream(name_companion(file, "-wal")))
         except FileNotFoundError:  # the writer has just closed it
             return False
-        _check_room(copy.parent, store, log)
         before = _read_generation(store, log)
         _copy(store, copy)
         _copy(log, name_companion(copy, "-wal"))
@@ -228,39 +226,9 @@ def _read_generation(store: BinaryIO, log: BinaryIO) -> object:
 
 
 def _copy(stream: BinaryIO, target: Path) -> None:
-    """Copy a file; its holes, which take no room and may have any size, stay holes."""
+    stream.seek(0)
     with target.open("wb") as copy:
-        for start, end in _find_data(stream):
-            stream.seek(start)
-            copy.seek(start)
-            left = end - start
-            while left and (piece := stream.read(min(_CHUNK, left))):
-                left -= copy.write(piece)
-        copy.truncate(max(stream.seek(0, os.SEEK_END), copy.seek(0, os.SEEK_END)))
-
-
-def _find_data(stream: BinaryIO) -> Iterator[tuple[int, int]]:
-    """The parts of a file that are not holes."""
-    if not hasattr(os, "SEEK_DATA"):  # Windows
-        yield 0, stream.seek(0, os.SEEK_END)
-        return
-    end = 0
-    while True:
-        try:
-            start = stream.seek(end, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno == errno.ENXIO:  # there are no more
-                return
-            raise
-        end = stream.seek(start, os.SEEK_HOLE)
-        yield start, end
-
-
-def _check_room(folder: Path, *streams: BinaryIO) -> None:
-    needed = sum(os.fstat(stream.fileno()).st_size for stream in streams)
-    if needed > shutil.disk_usage(folder).free:
-        why = f"there is no room for a copy of {needed // _CHUNK:,} MiB; set TMPDIR to another disk"
-        raise OSError(errno.ENOSPC, why, str(folder))
+        shutil.copyfileobj(stream, copy)
 
 
 def _read_state(status: os.stat_result) -> tuple[int, ...]:

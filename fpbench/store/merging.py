@@ -22,7 +22,7 @@ from fpbench.matrix.plan import Cell
 from fpbench.store.differences import find_different, is_time, name_cell
 from fpbench.store.reading import CellRecord, SessionRecord
 from fpbench.store.store import UNSHOWN_SEEDS, Store
-from fpbench.store.writing import PAGE
+from fpbench.store.tables import PAGE
 
 _MOST_NAMED = 10
 """Greatest number of conflicts that are named; all are counted."""

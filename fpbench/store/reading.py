@@ -17,8 +17,8 @@ from fpbench.components.names import FIXED, KINDS, Status
 from fpbench.components.records import MeasureValues
 from fpbench.matrix.plan import Cell
 from fpbench.store.packing import Column, make_storable, read_plain
-from fpbench.store.results import Block, Labels, Results
-from fpbench.store.writing import read_page_numbers
+from fpbench.store.results import Block, Labels, Results, lay_out
+from fpbench.store.tables import read_page_numbers
 
 
 class SessionRecord(NamedTuple):
@@ -108,15 +108,14 @@ def read_results(db: sqlite3.Connection, *, keys: bool = True) -> Results:
             columns = {name: column.take(here) for name, column in columns.items()}
         seconds[rows], statuses[rows] = page.seconds[here], Status.DONE.value
         blocks.append(Block(rows, columns))
-    layouts: dict[tuple[str, ...], list[tuple[int, MeasureValues]]] = {}
     for row, (_, record) in zip(loose_rows.tolist(), loose, strict=True):
         if row >= 0:
             seconds[row], statuses[row] = record.seconds, record.status.value
             reasons[row] = record.reason
-            layouts.setdefault(tuple(record.measures), []).append((row, record.measures))
-    for names, found in layouts.items():
-        columns = {name: Column.of([each[name] for _, each in found]) for name in names}
-        blocks.append(Block(np.array([row for row, _ in found]), columns))
+    planned = loose_rows >= 0
+    measured = [record.measures for (_, record), is_in in zip(loose, planned, strict=True) if is_in]
+    for block in lay_out(measured):
+        blocks.append(Block(loose_rows[planned][block.rows], block.columns))
     skipped = np.array([each is not None for each in skips.tolist()], np.bool_)
     statuses[skipped], reasons[skipped] = Status.SKIPPED.value, skips[skipped]
     return Results(

@@ -7,7 +7,7 @@ each. A name that few cells have takes no memory for the others.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,16 @@ class Block:
     rows: Rows
     """Positions of the cells."""
     columns: Mapping[str, Column]
+
+
+def lay_out(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
+    """Blocks of the measures of some cells, which are numbered in their order."""
+    layouts: dict[tuple[str, ...], list[int]] = {}
+    for i, measures in enumerate(rows):
+        layouts.setdefault(tuple(measures), []).append(i)
+    for names, places in layouts.items():
+        columns = {name: Column.of([rows[i][name] for i in places]) for name in names}
+        yield Block(np.array(places), columns)
 
 
 @dataclass(frozen=True)
@@ -82,13 +92,10 @@ class Results(InWords):
         """Results from dictionaries, one per row; missing values are empty."""
         rows = list(rows)
         combinations: dict[Labels, int] = {}
-        layouts: dict[tuple[str, ...], list[int]] = {}
-        measured, chosen = [], []
-        for i, row in enumerate(rows):
-            labels = tuple(row.get(kind, "") for kind in KINDS)
-            chosen.append(combinations.setdefault(labels, len(combinations)))
-            measured.append(to_plain({k: v for k, v in row.items() if k not in FIXED}))
-            layouts.setdefault(tuple(measured[-1]), []).append(i)
+        chosen = [
+            combinations.setdefault(tuple(row.get(kind, "") for kind in KINDS), len(combinations))
+            for row in rows
+        ]
         return cls(
             combinations=list(combinations),
             combination=np.array(chosen, np.int64),
@@ -97,12 +104,9 @@ class Results(InWords):
             seconds=np.array([row.get("seconds") for row in rows], np.float64),
             cells=np.array([row.get("cell", "") for row in rows], object),
             reasons=np.array([row.get("reason") or None for row in rows], object),
-            blocks=[
-                Block(np.array(places), {
-                    name: Column.of([measured[i][name] for i in places]) for name in names
-                })
-                for names, places in layouts.items()
-            ],
+            blocks=list(
+                lay_out([to_plain({k: v for k, v in r.items() if k not in FIXED}) for r in rows])
+            ),
             glossary=glossary,
         )  # fmt: skip
 

@@ -46,8 +46,7 @@ from fpbench.store.reading import (
     read_sessions,
 )
 from fpbench.store.results import Results
-from fpbench.store.schema import create, is_empty
-from fpbench.store.writing import PAGE, number_key, write_pages, write_plan
+from fpbench.store.tables import PAGE, create, is_empty, number_key, write_pages, write_plan
 
 _DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, RecursionError)
 

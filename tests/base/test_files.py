@@ -51,8 +51,8 @@ ALLOWED = {
     # SQLite opens by name what has been checked; a copy is in a private folder.
     ("store/connections.py", "connect_writer"): "sqlite3.connect",
     ("store/connections.py", "_open"): "sqlite3.connect",
-    ("store/connections.py", "_copy"): "copy.truncate target.open",
-    ("store/schema.py", "_make_expected"): "sqlite3.connect",
+    ("store/connections.py", "_copy"): "target.open",
+    ("store/tables.py", "_make_expected"): "sqlite3.connect",
     # Renames a run directory as a whole, without a look into it.
     ("store/locks.py", "move_aside"): "directory.rename",
     ("store/merging.py", "_write_whole"): "part.rename",

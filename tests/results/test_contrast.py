@@ -7,8 +7,7 @@ import pytest
 
 from fpbench.base.errors import InputError
 from fpbench.components.names import KINDS
-from fpbench.results import other_sheets as board_data
-from fpbench.results.contrast import compare, read_pairs
+from fpbench.results.contrast import compare, contrast_data, contrast_sheet, read_pairs
 from fpbench.store.results import Results
 
 
@@ -76,11 +75,11 @@ def test_a_new_attack_stands_for_the_old_one():
     words = {move.labels["learner"]: move.word for move in found.moves}
     assert words == {"x": "more", "y": "less"}
     assert (found.only_old, found.only_new) == (0, 1)
-    made = board_data.contrast_sheet(found)
+    made = contrast_sheet(found)
     assert made.about.startswith("adversary old and then new")
     assert made.notes[0] == "1 combination only in the second run"
     assert "signed ranks, not means" in made.notes[1]
-    json.dumps(board_data.contrast_data(found), allow_nan=False)
+    json.dumps(contrast_data(found), allow_nan=False)
 
 
 def test_labels_may_be_paired_by_hand():

@@ -16,8 +16,7 @@ from fpbench.base.text import format_percent, format_points, format_points_above
 from fpbench.cli.screen.results import show_leaderboards
 from fpbench.components.names import KINDS
 from fpbench.results import leaderboard
-from fpbench.results.leaderboard import LEAK_COLUMNS, make_sheet
-from fpbench.results.other_sheets import to_data
+from fpbench.results.leaderboard import LEAK_COLUMNS, make_sheet, to_data
 from fpbench.results.ranking import rank
 from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.sentences import describe_added, summarise_ranking

@@ -14,8 +14,7 @@ from fpbench.builtin.disclosures.report import Report
 from fpbench.components.names import KINDS
 from fpbench.report.gathered import gather
 from fpbench.report.ideas import make_figure
-from fpbench.results.leaderboard import make_sheet
-from fpbench.results.other_sheets import to_data
+from fpbench.results.leaderboard import make_sheet, to_data
 from fpbench.results.pareto import ON_FRONT, PARETO, find_front
 from fpbench.results.ranking import rank
 from fpbench.results.rows.beside_others import add_comparisons

@@ -14,7 +14,7 @@ from fpbench.cli.screen import results as boards
 from fpbench.components.names import KINDS
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.results import leaderboard as board_columns
-from fpbench.results import other_sheets as board_data
+from fpbench.results import leaderboard as board_data
 from fpbench.results.leaderboard import list_columns, make_sheet
 from fpbench.results.ranking import rank as rank_results
 from fpbench.results.statistics.intervals import estimate_bounds, estimate_interval

@@ -2,7 +2,6 @@
 
 import inspect
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -315,34 +314,6 @@ def test_a_store_without_end_is_refused(name, killed, place):
     run = copy_run(killed, place / "run")
     os.truncate(run / name, connections.STORE_BYTES + 1)  # of which next to nothing is on disk
     assert "is larger than 16,384 MiB" in command("leaderboard", str(run)).error
-
-
-@pytest.mark.skipif(not hasattr(os, "SEEK_DATA"), reason="nobody tells where holes are")
-@pytest.mark.parametrize("name", ["store.sqlite", "store.sqlite-wal"])
-def test_a_hole_in_a_store_takes_no_room_and_no_time(name, killed, place, monkeypatch):
-    """It may come out of an archive of a few kilobytes."""
-    run = copy_run(killed, place / "run")
-    os.truncate(run / name, 2**26)
-    before, taken, opening = look(run), [], connections._open
-
-    def noting(file, how):
-        files = (file, connections.name_companion(file, "-wal"))
-        taken.append(sum(each.stat().st_blocks * 512 for each in files))
-        return opening(file, how)
-
-    monkeypatch.setattr(connections, "_open", noting)
-    assert 77.0 in {row["seconds"] for row in fpbench.load(run).rows()}
-    assert taken
-    assert max(taken) < 2**23
-    assert look(run) == before
-
-
-def test_a_copy_needs_room(killed, place, monkeypatch):
-    run = copy_run(killed, place / "run")
-    full = shutil.disk_usage(place)._replace(free=100)
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: full)
-    with pytest.raises(StoreError, match="there is no room for a copy of .* set TMPDIR"):
-        fpbench.load(run)
 
 
 @pytest.mark.slow

@@ -11,8 +11,7 @@ from fpbench.cli.screen import console
 from fpbench.cli.screen.sheets import show_sheet
 from fpbench.cli.screen.sparklines import list_curves
 from fpbench.results.leaderboard import make_sheet
-from fpbench.results.verdicts.standings import Standing
-from fpbench.results.verdicts.verdict_sheets import list_verdict_sheets, make_standings_sheet
+from fpbench.results.verdicts.judging import Standing, list_verdict_sheets, make_standings_sheet
 from fpbench.results.verdicts.verdicts import ExpectationOutcome
 from fpbench.results.waterfall import make_waterfall_sheet
 

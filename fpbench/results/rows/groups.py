@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean  # of exact sums, so that the order of rows does not matter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +14,6 @@ from fpbench.store.results import Results, Rows
 
 if TYPE_CHECKING:
     from fpbench.matrix.expectations import Scalar
-
-_Key = TypeVar("_Key", int, str, tuple[Any, ...])
 
 
 class RowGroup:
@@ -78,11 +75,3 @@ class RowGroup:
         """Names of the columns that some of the rows have."""
         names = (name for name in self._results.names if self._results.has(name)[self._rows].any())
         return {*names, *FIXED}
-
-
-def average_by(keys: Iterable[_Key], values: NDArray[np.float64]) -> dict[_Key, float]:
-    """The mean of the values of each key; keys ascend."""
-    groups: dict[_Key, list[float]] = {}
-    for key, value in zip(keys, values.tolist(), strict=True):
-        groups.setdefault(key, []).append(value)
-    return {key: fmean(groups[key]) for key in sorted(groups)}

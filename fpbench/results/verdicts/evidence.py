@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean  # of exact sums, so that the order of rows does not matter
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from fpbench.components.names import KINDS
@@ -23,7 +24,7 @@ from fpbench.matrix.expectations import (
     Value,
     VariesMore,
 )
-from fpbench.results.rows.groups import RowGroup, average_by
+from fpbench.results.rows.groups import RowGroup
 from fpbench.results.statistics.intervals import (
     RESAMPLES,
     Interval,
@@ -98,15 +99,15 @@ def take_complete(expectation: Expectation, rows: RowGroup) -> RowGroup:
     return rows.take(complete)
 
 
-def _average_by_seed(rows: RowGroup, values: _Floats) -> dict[Any, float]:
+def _average_by_seed(rows: RowGroup, values: _Floats) -> pd.Series[float]:
     """The mean over the rows of each seed, in the order of the seeds."""
-    return average_by(rows.values("seed"), values)
+    return pd.Series(values).groupby(np.array(rows.values("seed"), np.int64)).agg(fmean)
 
 
-def _weigh_seeds(expectation: Expectation, values: Mapping[Any, float], lack: str = "") -> Evidence:
-    if not values:
+def _weigh_seeds(expectation: Expectation, values: pd.Series[float], lack: str = "") -> Evidence:
+    if not len(values):
         return Evidence(None, lack)
-    ours = estimate_interval(np.array(list(values.values()), np.float64), expectation.quantity)
+    ours = estimate_interval(np.asarray(values, np.float64), expectation.quantity)
     return Evidence(ours, _describe_doubt(ours))
 
 
@@ -123,7 +124,7 @@ def _measure_share(expectation: Share, rows: RowGroup) -> Evidence:
     equal = np.array(
         [v == expectation.equals for v in rows.values(expectation.measure)], np.float64
     )
-    values = np.array(list(_average_by_seed(rows, equal).values()), np.float64)
+    values = _average_by_seed(rows, equal).to_numpy(np.float64)
     count, mean = len(values), float(values.mean())
     deviation = float(values.std(ddof=1)) if count > 1 else None
     if expectation.every:
@@ -138,17 +139,15 @@ def _measure_along(
     expectation: Trend | Steady, rows: RowGroup, statistic: Callable[[_Floats, _Floats], float]
 ) -> Evidence:
     """A statistic of the curve of each seed: the mean measure at each value of a parameter."""
-    places = rows.numbers(expectation.parameter).tolist()
-    means = average_by(
-        zip(rows.values("seed"), places, strict=True), rows.numbers(expectation.measure)
-    )
-    curves: dict[Any, list[tuple[float, float]]] = {}
-    for (seed, place), mean in means.items():
-        curves.setdefault(seed, []).append((place, mean))
+    seeds, places = rows.values("seed"), rows.numbers(expectation.parameter)
+    means = pd.Series(rows.numbers(expectation.measure)).groupby([seeds, places]).agg(fmean)
     values = {
-        seed: statistic(*np.array(curve).T) for seed, curve in curves.items() if len(curve) > 1
+        seed: statistic(np.asarray(curve.index.get_level_values(1)), np.asarray(curve))
+        for seed, curve in means.groupby(level=0)
+        if len(curve) > 1
     }
-    return _weigh_seeds(expectation, values, f"no seed has two values of {expectation.parameter}")
+    lack = f"no seed has two values of {expectation.parameter}"
+    return _weigh_seeds(expectation, pd.Series(values, dtype=np.float64), lack)
 
 
 def _correlate_ranks(parameter: _Floats, measure: _Floats) -> float:
@@ -172,10 +171,7 @@ def _measure_extreme(expectation: Extreme, rows: RowGroup) -> Evidence:
     named = means.pop(expectation.value, None)
     if named is None:
         return Evidence(None, f"no row with {expectation.of} = {expectation.value!r} has a value")
-    gaps = {
-        value: np.array([named[seed] - mine[seed] for seed in named if seed in mine], np.float64)
-        for value, mine in means.items()
-    }
+    gaps = {value: np.asarray((named - mine).dropna(), np.float64) for value, mine in means.items()}
     # The rival is the best over all seeds: the best at each seed would owe its place to noise.
     sign = 1 if expectation.check == "least" else -1
     others = [value for value in gaps if len(gaps[value])]
@@ -278,12 +274,12 @@ def _average_spread(rows: RowGroup, measure: str, seeds: Sequence[Any], times: _
     NaN where no combination has two seeds.
     """
     total, counted = np.zeros(len(times)), np.zeros(len(times))
-    at = {seed: i for i, seed in enumerate(seeds)}
     settings = rows.split(KINDS)
     for key in sorted(settings):
         values, here = np.zeros(len(seeds)), np.zeros(len(seeds))
-        for seed, mean in _average_by_seed(settings[key], settings[key].numbers(measure)).items():
-            values[at[seed]], here[at[seed]] = mean, 1
+        means = _average_by_seed(settings[key], settings[key].numbers(measure))
+        places = np.searchsorted(seeds, means.index)
+        values[places], here[places] = means, 1
         values -= here * (values.sum() / here.sum())  # against cancellation
         n, sums, squares = times @ here, times @ values, times @ values**2
         enough = n > 1

@@ -1,14 +1,22 @@
-"""Rows compared with the statements of their matrix: verdicts, and the tables of the matrix."""
+"""Rows compared with the statements of their matrix: what holds, and the tables of the matrix."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+from textwrap import shorten
 
-from fpbench.base.sheet import Sheet
+from fpbench.base.sheet import Column, Sheet
+from fpbench.base.text import format_number
+from fpbench.matrix.expectations import Expectation
 from fpbench.matrix.matrix import Matrix
 from fpbench.results.rows.groups import RowGroup
-from fpbench.results.verdicts.paper_tables import make_sheet, summarise
-from fpbench.results.verdicts.standings import describe_outcomes, describe_standings
+from fpbench.results.sentences import list_words
+from fpbench.results.verdicts.paper_tables import make_sheet as lay_out_summary
+from fpbench.results.verdicts.paper_tables import summarise
 from fpbench.results.verdicts.verdicts import (
     ExpectationOutcome,
     ExpectationVerdict,
@@ -16,6 +24,13 @@ from fpbench.results.verdicts.verdicts import (
     evaluate_strongest,
 )
 from fpbench.store.results import Results
+
+_MOST_REASONS = 4
+"""Greatest number of reasons listed for checks that could not be run."""
+_REASON_LENGTH = 90
+"""Greatest length of a reason; the table of the checks has all of it."""
+_MOST_EXCEPTIONS = 4
+"""Statements with more exceptions do not name them; the table of their verdicts does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +65,7 @@ class Judgement:
 def judge_results(matrix: Matrix, results: Results) -> Judgement:
     """The rows of a run, compared with the statements of its matrix."""
     rows = RowGroup(results)
-    tables = [(table, make_sheet(table, summarise(table, rows))) for table in matrix.summaries]
+    tables = [(table, lay_out_summary(table, summarise(table, rows))) for table in matrix.summaries]
     return Judgement(
         title=matrix.title,
         scale=_describe_scale(matrix, len({*results.seeds.tolist()})),
@@ -69,3 +84,197 @@ def _describe_scale(matrix: Matrix, seeds: int) -> str:
     parts = [profile, instead if seeds != matrix.seeds_in_full else "", *chosen]
     words = ", ".join(filter(None, parts))
     return f"Not the whole matrix: {words}." if words else ""
+
+
+class Standing(StrEnum):
+    """The result of a statement as a whole."""
+
+    HOLDS = "holds"
+    CONDITIONS = "holds under conditions"
+    RARELY = "holds in few cases"
+    FAILS = "does not hold"
+    UNDECIDED = "undecided"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class JudgedStatement:
+    """A statement beside all verdicts on it, one for each data set and setting."""
+
+    expectation: Expectation
+    standing: Standing
+    """`holds` if all verdicts are matched; `holds under conditions` if half of them or more are,
+    and others deviate or are undecided, and `holds in few cases` if fewer are; `does not hold` if
+    none is matched and some deviate. Cells that were not run do not count."""
+    counts: dict[ExpectationOutcome, int]
+    """Number of verdicts by outcome, without those that were not run."""
+    least: float | None
+    """The least of our numbers; None if nothing was run."""
+    greatest: float | None
+    verdicts: tuple[ExpectationVerdict, ...]
+    """All verdicts on it, even those that were not run."""
+    where: dict[ExpectationOutcome, tuple[str, ...]]
+    """Data sets and settings by outcome, for statements that hold in some cases only."""
+
+
+def judge_statements(verdicts: Iterable[ExpectationVerdict]) -> list[JudgedStatement]:
+    """Statements with their standing, in the order of their verdicts.
+
+    `verdicts`: as `evaluate` returns them, those of one statement adjacent.
+    """
+    return [
+        _judge(expectation, list(group))
+        for expectation, group in groupby(verdicts, key=lambda verdict: verdict.expectation)
+    ]
+
+
+_STANDS = {
+    Standing.HOLDS: ("holds", "hold"),
+    Standing.CONDITIONS: ("holds under conditions", "hold under conditions"),
+    Standing.RARELY: ("holds in few cases", "hold in few cases"),
+    Standing.FAILS: ("does not hold", "do not hold"),
+    Standing.UNDECIDED: ("is undecided", "are undecided"),
+    Standing.NOT_RUN: ("was not run", "were not run"),
+}
+
+
+def describe_standings(verdicts: Iterable[ExpectationVerdict]) -> str:
+    """The numbers of statements that hold and do not hold, in a sentence."""
+    judged = judge_statements(verdicts)
+    counts = Counter(one.standing for one in judged)
+    parts = [
+        f"{counts[standing]} {words[counts[standing] != 1]}"
+        for standing, words in _STANDS.items()
+        if counts[standing]
+    ]
+    return f"Of {len(judged)} statement{'s' * (len(judged) != 1)}, {list_words(parts)}."
+
+
+_BECAME = {
+    ExpectationOutcome.MATCHED: "matched what is stated",
+    ExpectationOutcome.DEVIATES: "deviated",
+    ExpectationOutcome.UNDECIDED: "stayed undecided",
+    ExpectationOutcome.NOT_RUN: "could not be run",
+}
+
+
+def describe_outcomes(verdicts: Collection[ExpectationVerdict]) -> str:
+    """The number of verdicts of each outcome, in a sentence."""
+    counts = Counter(verdict.outcome for verdict in verdicts)
+    parts = [f"{counts[outcome]} {verb}" for outcome, verb in _BECAME.items() if counts[outcome]]
+    return f"Of {len(verdicts)} check{'s' * (len(verdicts) != 1)}, {list_words(parts)}."
+
+
+def _judge(expectation: Expectation, verdicts: list[ExpectationVerdict]) -> JudgedStatement:
+    run = [verdict for verdict in verdicts if verdict.outcome is not ExpectationOutcome.NOT_RUN]
+    counted = Counter(verdict.outcome for verdict in run)
+    counts = {outcome: counted[outcome] for outcome in ExpectationOutcome if counted[outcome]}
+    standing = _decide_standing(counts)
+    places: dict[ExpectationOutcome, list[str]] = {}
+    for verdict in run if standing in (Standing.CONDITIONS, Standing.RARELY) else ():
+        place = ", ".join(str(value) for value in verdict.per.values())
+        places.setdefault(verdict.outcome, []).append(place)
+    where = {outcome: tuple(places[outcome]) for outcome in ExpectationOutcome if outcome in places}
+    means = [verdict.ours.mean for verdict in run if verdict.ours is not None]
+    least, greatest = (min(means), max(means)) if means else (None, None)
+    return JudgedStatement(expectation, standing, counts, least, greatest, tuple(verdicts), where)
+
+
+def _decide_standing(counts: dict[ExpectationOutcome, int]) -> Standing:
+    if not counts:
+        return Standing.NOT_RUN
+    if set(counts) == {ExpectationOutcome.MATCHED}:
+        return Standing.HOLDS
+    if ExpectationOutcome.MATCHED in counts:
+        often = 2 * counts[ExpectationOutcome.MATCHED] >= sum(counts.values())
+        return Standing.CONDITIONS if often else Standing.RARELY
+    return Standing.FAILS if ExpectationOutcome.DEVIATES in counts else Standing.UNDECIDED
+
+
+def list_verdict_sheets(verdicts: Sequence[ExpectationVerdict]) -> list[Sheet]:
+    """A table for each statement: what was stated, and whether our numbers agree."""
+    return [
+        lay_out_verdicts(expectation, list(group))
+        for expectation, group in groupby(verdicts, key=lambda verdict: verdict.expectation)
+    ]
+
+
+def lay_out_verdicts(expectation: Expectation, verdicts: Sequence[ExpectationVerdict]) -> Sheet:
+    """The checks of a statement: ours, its interval, and whether they agree."""
+    names = list(dict.fromkeys(name for verdict in verdicts for name in verdict.per))
+    places = {name: [str(verdict.per.get(name, "")) for verdict in verdicts] for name in names}
+    varying = [name for name in names if len(set(places[name])) > 1]
+    shared = [f"{name} {places[name][0]}" for name in names if name not in varying]
+    tolerance = f", tolerance {expectation.tolerance:g}" if expectation.tolerance else ""
+    stated = expectation.stated
+    stated = stated if isinstance(stated, str) else format_number(stated)
+    columns = [
+        Column("", number=False),
+        *(Column(name, number=False) for name in varying),
+        *map(Column, ("ours", "95 %", "seeds")),
+        Column("note", number=False),
+    ]
+    rows = [
+        (verdict.outcome.value, *(places[name][i] for name in varying), *_format_ours(verdict),
+         verdict.note)
+        for i, verdict in enumerate(verdicts)
+    ]  # fmt: skip
+    used = [i for i in range(len(columns)) if any(row[i] for row in rows)]
+    return Sheet(
+        title=f"{expectation.says} ({expectation.source})",
+        about=" · ".join([f"{expectation.quantity}; stated: {stated}{tolerance}", *shared]),
+        columns=tuple(columns[i] for i in used),
+        rows=tuple(tuple(row[i] for i in used) for row in rows),
+    )
+
+
+def _format_ours(verdict: ExpectationVerdict) -> tuple[str, str, str]:
+    """Our number, its interval and its number of seeds."""
+    ours = verdict.ours
+    if ours is None:
+        return "", "", ""
+    spread = "" if ours.low is None else f"{format_number(ours.low)} to {format_number(ours.high)}"
+    return format_number(ours.mean), spread, str(ours.count)
+
+
+def make_standings_sheet(
+    verdicts: Sequence[ExpectationVerdict], title: str = "", opening: tuple[str, ...] = ()
+) -> Sheet:
+    """One line per statement: whether it holds, how often, and the range of our numbers."""
+    rows = []
+    for judged in judge_statements(verdicts):
+        run = sum(judged.counts.values())
+        matched = f"{judged.counts.get(ExpectationOutcome.MATCHED, 0)} of {run}" if run else "-"
+        statement = judged.expectation.says + _name_exceptions(judged)
+        kind = judged.expectation.statistic
+        rows.append((judged.standing.value, statement, matched, format_range(judged), kind))
+    columns = (
+        Column("verdict", number=False),
+        Column("statement", number=False),
+        Column("matched"),
+        Column("ours"),
+        Column("statistic", number=False),
+    )
+    notes = _list_reasons(verdicts)
+    return Sheet(title, "", columns, tuple(rows), notes=notes, opening=opening)
+
+
+def _list_reasons(verdicts: Sequence[ExpectationVerdict]) -> tuple[str, ...]:
+    """Why checks could not be run, each reason once."""
+    lost = [verdict.note for verdict in verdicts if verdict.outcome is ExpectationOutcome.NOT_RUN]
+    reasons = [shorten(reason, _REASON_LENGTH, placeholder=" …") for reason in dict.fromkeys(lost)]
+    more = [f"further reasons: {len(reasons) - _MOST_REASONS}"] * (len(reasons) > _MOST_REASONS)
+    return (*(f"not run: {reason}" for reason in reasons[:_MOST_REASONS]), *more)
+
+
+def _name_exceptions(judged: JudgedStatement) -> str:
+    """Exceptions of a statement that holds in other cases, if the exceptions are few."""
+    places = [place for outcome, names in judged.where.items()
+              if outcome is not ExpectationOutcome.MATCHED for place in names]  # fmt: skip
+    return f" (not {'; '.join(places)})" if 0 < len(places) <= _MOST_EXCEPTIONS else ""
+
+
+def format_range(judged: JudgedStatement) -> str:
+    """Our numbers on a statement: one, or the least and the greatest."""
+    least, greatest = format_number(judged.least), format_number(judged.greatest)
+    return least if judged.least == judged.greatest else f"{least} to {greatest}"

@@ -6,14 +6,16 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import fmean  # of exact sums, so that the order of rows does not matter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from fpbench.base.errors import suggest_name
 from fpbench.components.names import KINDS
 from fpbench.matrix.expectations import Expectation, NumberRegion
-from fpbench.results.rows.groups import RowGroup, average_by
+from fpbench.results.rows.groups import RowGroup
 from fpbench.results.statistics.intervals import Interval
 from fpbench.results.verdicts.evidence import Evidence, gather_evidence, take_complete
 
@@ -95,13 +97,10 @@ def find_strongest(rows: RowGroup) -> dict[tuple[str, str], str]:
     """
     done = rows.done()
     guesses = done.take(~np.isnan(done.numbers("initial_accuracy")))
-    keys = zip(*map(guesses.values, ("dataset", "learner", "adversary")), strict=True)
-    means: dict[tuple[str, str], dict[str, float]] = {}
-    for (*target, adversary), mean in average_by(keys, guesses.numbers("initial_accuracy")).items():
-        means.setdefault((target[0], target[1]), {})[adversary] = mean
-    return {
-        target: min(names, key=lambda name: (-names[name], name)) for target, names in means.items()
-    }
+    keys = [guesses.values(kind) for kind in ("dataset", "learner", "adversary")]
+    means = pd.Series(guesses.numbers("initial_accuracy")).groupby(keys).agg(fmean)
+    best = means.groupby(level=[0, 1]).idxmax()
+    return {(dataset, learner): who for dataset, learner, who in best}
 
 
 def take_strongest(rows: RowGroup) -> RowGroup:

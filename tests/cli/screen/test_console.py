@@ -21,8 +21,7 @@ from fpbench.components.catalog import discover
 from fpbench.components.names import KINDS
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.results import leaderboard as board_columns
-from fpbench.results import other_sheets as board_data
-from fpbench.results.contrast import compare
+from fpbench.results.contrast import compare, contrast_sheet
 from fpbench.results.ranking import rank
 from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.rows.labels import ConfiguredComponent, name_parameters
@@ -149,7 +148,7 @@ def show_comparison():
         for r in old
     ]
     for found in compare(Results.of(old), Results.of(new), "gain"):
-        show_sheet(board_data.contrast_sheet(found))
+        show_sheet(contrast_sheet(found))
 
 
 SHOWS = {

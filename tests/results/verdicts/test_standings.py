@@ -8,8 +8,12 @@ from fpbench.base.text import format_number
 from fpbench.cli.screen.sheets import show_sheet
 from fpbench.matrix.expectations import parse_expectations
 from fpbench.results.rows.groups import RowGroup
-from fpbench.results.verdicts.standings import Standing, judge_statements
-from fpbench.results.verdicts.verdict_sheets import list_verdict_sheets, make_standings_sheet
+from fpbench.results.verdicts.judging import (
+    Standing,
+    judge_statements,
+    list_verdict_sheets,
+    make_standings_sheet,
+)
 from fpbench.results.verdicts.verdicts import ExpectationOutcome, evaluate
 from fpbench.store.results import Results
 
