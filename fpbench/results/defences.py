@@ -255,13 +255,11 @@ def _mark_front(board: Leaderboard) -> Leaderboard:
     promises = np.array([line.labels.get(GUARANTEE, NO_GUARANTEE) for line in board.lines])
     objectives = [name for name in OBJECTIVES if name in board.measured]
     costs = np.full((len(board.lines), len(objectives)), np.nan)
-    for i, line in enumerate(board.lines):
-        for j, name in enumerate(objectives):
-            if name in line.measures:
-                sign = -1 if board.glossary[name].better == GREATER else 1
-                costs[i, j] = sign * line.measures[name].mean
-            elif name == "epsilon" and promises[i] == NO_GUARANTEE:
-                costs[i, j] = np.inf
+    for j, name in enumerate(objectives):
+        sign = -1 if board.glossary[name].better == GREATER else 1
+        costs[:, j] = [sign * value.mean if value else np.nan for value in board.values(name)]
+        if name == "epsilon":
+            costs[np.isnan(costs[:, j]) & (promises == NO_GUARANTEE), j] = np.inf
     comparable = (promises[:, None] == promises) | (promises == NO_GUARANTEE)
     groups = [line.labels.get("dataset") for line in board.lines]
     return mark_front(board, costs, groups, comparable)

@@ -154,6 +154,14 @@ class Leaderboard:
         """Names of the measures that some line has."""
         return tuple(dict.fromkeys(name for line in self.lines for name in line.measures))
 
+    def values(self, name: str) -> list[Interval | None]:
+        """A measure of each line; None where it has none."""
+        return [line.measures.get(name) for line in self.lines]
+
+    def groups(self) -> list[tuple[str, ...]]:
+        """The labels that each line shares with its group."""
+        return [tuple(line.labels[kind] for kind in self.within) for line in self.lines]
+
     def frame(self) -> DataFrame:
         """One row per line: rank, labels, and mean, sd, low and high of every measure."""
         import pandas as pd
@@ -194,27 +202,13 @@ def make_sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | Non
     counts = [_format_counts(line) for line in board.lines]
     alike = len(set(counts)) == 1 and not any(line.failed for line in board.lines)
     requested = [*(name for name in measures if name != board.rank_by), board.rank_by]
-    names = requested if measures else list_columns(board)
-    names = [name for name in names if any(name in line.measures for line in board.lines)]
+    names = [name for name in (requested if measures else list_columns(board))
+             if name in board.measured]  # fmt: skip
     points = board.in_points and not measures
-    body = (_make_point_columns if points else _make_columns)(
-        part, names, [] if alike else [_format_counts(line) for line in lines]
-    )
-    ranks, apart = _format_ranks(part), board.within if _stands_in_groups(board) else ()
-    rows = [
-        (ranks[i], *(line.labels[kind] for kind in kinds), *(values[i] for values in body.values()))
-        for i, line in enumerate(part.lines)
-    ]
-    # The measure that ranks stays, with its interval as long as there is room. For accuracies
-    # before and after the disclosure, the interval of their difference says more than that of the
-    # last.
+    body = (_make_point_columns if points else _make_columns)(part, names)
+    body |= _make_certainty_columns(part, [] if alike else [_format_counts(line) for line in lines])
+    labels = [[line.labels[kind] for line in lines] for kind in kinds]
     glossary = board.glossary
-    declared = reversed([measure.name for measure in glossary.columns(names)])
-    last = (*LEAK_COLUMNS, _INTERVAL_OF_LEAK) if points else tuple(names[-1:])
-    if board.view == "reports":
-        last = (*_KEPT_OF_REPORTS, board.rank_by)
-    spare = dict.fromkeys([_P_VALUE, *declared, *_SPARE, "sd", *body])
-    others = [name for name in spare if name not in (*last, _INTERVAL, "seeds")]
     return Sheet(
         title=board.title,
         about=_describe_shared(board, kinds, counts[0] if alike else "", points),
@@ -223,52 +217,71 @@ def make_sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | Non
             *(Column(kind, number=False) for kind in kinds),
             *(Column(glossary.heading(name)) for name in body),
         ),
-        rows=tuple(rows),
+        rows=tuple(zip(_format_ranks(part), *labels, *body.values(), strict=True)),
         notes=(*board.notes, *_list_notes(board)),
         unshown=len(board.lines) - len(board.lines[:most]),
         warnings=tuple(_list_warnings(board)),
         failures=tuple(dict.fromkeys(why for line in board.lines for why in line.reasons)),
-        spare=(
-            (_INTERVAL, *map(glossary.heading, others), _INTERVAL_OF_LEAK)
-            if points
-            else (*map(glossary.heading, others), _INTERVAL)
-        ),
+        spare=_list_spare(board, names, body, points),
         telling=frozenset(
             {_INTERVAL_OF_LEAK} if points else {_INTERVAL, glossary.heading("gain_over_best")}
         ),
-        sections=tuple(kind for kind in apart if kind in kinds),
+        sections=tuple(kind for kind in board.within if kind in kinds and _stands_in_groups(board)),
         opening=board.sentences,
         explained=((_P_VALUE, "whether a line differs from the line above"),),
     )
 
 
+def _list_spare(
+    board: Leaderboard, names: Sequence[str], body: Iterable[str], points: bool
+) -> tuple[str, ...]:
+    """Headings of columns that a narrow terminal leaves out, the least informative first.
+
+    The measure that ranks stays, with its interval as long as there is room. For accuracies before
+    and after the disclosure, the interval of their difference says more than that of the last.
+    """
+    declared = reversed([measure.name for measure in board.glossary.columns(names)])
+    last = (*LEAK_COLUMNS, _INTERVAL_OF_LEAK) if points else tuple(names[-1:])
+    if board.view == "reports":
+        last = (*_KEPT_OF_REPORTS, board.rank_by)
+    spare = dict.fromkeys([_P_VALUE, *declared, *_SPARE, "sd", *body])
+    others = [board.glossary.heading(name) for name in spare
+              if name not in (*last, _INTERVAL, "seeds")]  # fmt: skip
+    return (_INTERVAL, *others, _INTERVAL_OF_LEAK) if points else (*others, _INTERVAL)
+
+
 def _stands_in_groups(board: Leaderboard) -> bool:
     """Whether lines of a group are adjacent, as they are unless they were sorted."""
-    groups = [tuple(line.labels[kind] for kind in board.within) for line in board.lines]
+    groups = board.groups()
     begins = sum(one != other for one, other in pairwise(groups))
     return begins + 1 == len(set(groups))
 
 
-def _make_point_columns(
-    board: Leaderboard, names: Sequence[str], counts: Sequence[str]
-) -> dict[str, list[str]]:
+def _make_point_columns(board: Leaderboard, names: Sequence[str]) -> dict[str, list[str]]:
     """The columns right of the labels, shares in percent; declared measures are unchanged."""
-    body = {}
+    write = {name: _POINTS.get(name, board.glossary[name].write) for name in names}
+    means = {name: _format_means(board, name, write[name]) for name in names}
+    ends = {
+        heading: [_spread(value, write[name]) for value in board.values(name)]
+        for heading, name in ((_INTERVAL_OF_LEAK, "leak"), (_INTERVAL, board.rank_by))
+        if name in names and (heading, name) != (_INTERVAL, "leak")
+    }
+    shares = {name: means.pop(name) for name in names if name in LEAK_COLUMNS}
+    return shares | ends | means
 
-    def fill(names: Iterable[str]) -> None:
-        for name in names:
-            write = _POINTS.get(name, board.glossary[name].write)
-            values = [line.measures.get(name) for line in board.lines]
-            body[name] = [write(value.mean) if value else "-" for value in values]
 
-    fill(name for name in names if name in LEAK_COLUMNS)
-    for heading, name in ((_INTERVAL_OF_LEAK, "leak"), (_INTERVAL, board.rank_by)):
-        if name in names and (heading, name) != (_INTERVAL, "leak"):
-            ends = [line.measures.get(name) for line in board.lines]
-            write = _POINTS.get(name, board.glossary[name].write)
-            body[heading] = [_spread(value, write) for value in ends]
-    fill(name for name in names if name not in LEAK_COLUMNS)
-    return body | _make_certainty_columns(board, counts)
+def _make_columns(board: Leaderboard, names: Sequence[str]) -> dict[str, list[str]]:
+    """The columns right of the labels, by measure; all of them, whatever the width."""
+    body = {name: _format_means(board, name, board.glossary[name].write) for name in names}
+    if names:
+        last, write = board.values(names[-1]), board.glossary[names[-1]].write
+        body["sd"] = [write(value.deviation) if value else "-" for value in last]
+        body[_INTERVAL] = [_spread(value, write) for value in last]
+    return body
+
+
+def _format_means(board: Leaderboard, name: str, write: Callable[[float], str]) -> list[str]:
+    return [write(value.mean) if value else "-" for value in board.values(name)]
 
 
 _POINTS: dict[str, Callable[[float], str]] = {
@@ -278,22 +291,6 @@ _POINTS: dict[str, Callable[[float], str]] = {
     "proven": format_percent,
 }  # fmt: skip
 """Functions that write shares on a board in percent."""
-
-
-def _make_columns(
-    board: Leaderboard, names: Sequence[str], counts: Sequence[str]
-) -> dict[str, list[str]]:
-    """The columns right of the labels, by measure; all of them, whatever the width."""
-    body = {}
-    for name in names:
-        intervals = [line.measures.get(name) for line in board.lines]
-        write = board.glossary[name].write
-        body[name] = [write(value.mean) if value else "-" for value in intervals]
-    if names:
-        last = [line.measures.get(names[-1]) for line in board.lines]
-        body["sd"] = [write(value.deviation) if value else "-" for value in last]
-        body[_INTERVAL] = [_spread(value, write) for value in last]
-    return body | _make_certainty_columns(board, counts)
 
 
 def _make_certainty_columns(board: Leaderboard, counts: Sequence[str]) -> dict[str, list[str]]:
@@ -308,8 +305,7 @@ def _make_certainty_columns(board: Leaderboard, counts: Sequence[str]) -> dict[s
 
 def _format_ranks(board: Leaderboard) -> list[str]:
     """Ranks; those that several lines share with a sign of equality."""
-    groups = [tuple(line.labels[kind] for kind in board.within) for line in board.lines]
-    ranks = [line.rank for line in board.lines]
+    groups, ranks = board.groups(), [line.rank for line in board.lines]
     shared = Counter(zip(groups, ranks, strict=True))
     return [
         "-" if rank is None else f"={rank}" if shared[group, rank] > 1 else str(rank)
@@ -363,11 +359,11 @@ def _list_notes(board: Leaderboard) -> Iterable[str]:
         )
     if any(0 < line.done < LEAST_SEEDS for line in board.lines):
         yield f"Fewer than {LEAST_SEEDS} seeds give no interval: run more seeds."
-    ranked = (line.measures.get(board.rank_by) for line in board.lines)
+    ranked = board.values(board.rank_by)
     if any(value and value.count >= LEAST_SEEDS and value.low is None for value in ranked):
         yield "- for 95 %: all seeds gave the same value"
     for measure in board.glossary.declared:
-        values = (line.measures.get(measure.name) for line in board.lines if measure.if_no)
+        values = board.values(measure.name) if measure.if_no else []
         if any(value and value.mean == 0 for value in values):
             yield measure.if_no
 
@@ -430,23 +426,18 @@ def _distinguishes_lines(board: Leaderboard, name: str) -> bool:
         lines = [line for line in board.lines if "proven" in line.measures]
         return len({line.labels.get("corrector") for line in lines}) > 1
     if name == "gain_over_best":  # which only another adversary makes differ from the gain
-        pairs = [
-            (line.measures[name].mean, line.measures["gain"].mean)
-            for line in board.lines
-            if name in line.measures and "gain" in line.measures
-        ]
-        return any(abs(over - gain) > _ROUNDING for over, gain in pairs)
+        pairs = zip(board.values(name), board.values("gain"), strict=True)
+        return any(abs(over.mean - gain.mean) > _ROUNDING for over, gain in pairs if over and gain)
     if name == "repair":
         return any(map(_exceeds_limit, board.lines))
     if name in ("proven", "claim_holds"):
-        return any(line.measures[name].mean < 1 for line in board.lines if name in line.measures)
+        return any(value and value.mean < 1 for value in board.values(name))
     return _varies(board, name)
 
 
 def _varies(board: Leaderboard, name: str) -> bool:
     """Whether not every line has the same value of a measure."""
-    means = [line.measures[name].mean if name in line.measures else None for line in board.lines]
-    return len(set(means)) > 1
+    return len({value and value.mean for value in board.values(name)}) > 1
 
 
 def list_varying_kinds(board: Leaderboard) -> list[str]:

@@ -298,20 +298,16 @@ class RunPair:
 
     def __init__(self, one: Results, other: Results, *, exact: bool) -> None:
         self.runs, self._exact = (one, other), exact
-        labels = {each: i for i, each in enumerate(
-            dict.fromkeys([*one.combinations, *other.combinations]))}  # fmt: skip
-        seeds = np.unique(np.concatenate([one.seeds, other.seeds]))
-        cells = [
-            np.array([labels[each] for each in run.combinations], np.int64)[run.combination]
-            * max(len(seeds), 1) + np.searchsorted(seeds, run.seeds)
-            for run in self.runs
+        cells = [*KINDS, "seed"]
+        places = [
+            run.components.iloc[run.combination].assign(seed=run.seeds, row=np.arange(len(run)))
+            .drop_duplicates(cells) for run in self.runs
         ]  # fmt: skip
-        _, *rows = np.intersect1d(cells[0], cells[1], return_indices=True)
-        order = np.argsort(rows[0])  # as the first run has them
-        self.rows: list[_Places] = [each[order] for each in rows]
+        both = places[0].merge(places[1], on=cells)  # as the first run has them
+        self.rows: list[_Places] = [both["row_x"].to_numpy(), both["row_y"].to_numpy()]
         """Positions, in each run, of the cells that both have."""
-        both = one.finished()[0][self.rows[0]] & other.finished()[0][self.rows[1]]
-        self.done: list[_Places] = [each[both] for each in self.rows]
+        done = one.finished()[0][self.rows[0]] & other.finished()[0][self.rows[1]]
+        self.done: list[_Places] = [each[done] for each in self.rows]
         """The same of the cells that both have done."""
 
     def name_row(self, which: int, row: int) -> str:
