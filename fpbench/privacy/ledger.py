@@ -18,11 +18,11 @@ from fpbench.privacy.ledger_books import (
     Accounting,
     Amount,
     Book,
+    FileBook,
     MemoryBook,
     Spending,
     price_release,
 )
-from fpbench.privacy.ledger_files import FileBook
 
 ACCOUNTINGS: tuple[Accounting, ...] = get_args(Accounting)
 

@@ -81,8 +81,8 @@ ALLOWED = {
     # Tables that the user named: one function opens them, the others parse its bytes.
     ("tabular/table_files.py", "parse_parquet"): "pd.read_parquet",
     # What a curator is told to serve, and its ledger.
-    ("privacy/ledger_files.py", "_connect"): "sqlite3.connect",
-    ("privacy/ledger_files.py", "_create"): "os.open",
+    ("privacy/ledger_books.py", "_connect"): "sqlite3.connect",
+    ("privacy/ledger_books.py", "_create"): "os.open",
     # Files of fpbench, of plugins that are installed, and of the system.
     ("execution/isolation/one_use_server.py", "_measure"): "open",
     ("components/catalog.py", "_read_plugins"): "project.read_text",
