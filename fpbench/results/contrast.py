@@ -14,7 +14,7 @@ from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.sheet import Column, Sheet
 from fpbench.components.measures import Measure
 from fpbench.components.names import ATTACK, AUDIT
-from fpbench.results.leaderboard import format_p_value, make_interval_data
+from fpbench.results.leaderboard import format_ends, format_p_value, make_interval_data
 from fpbench.results.ranking import choose_measure, name_measure
 from fpbench.results.rows.comparability import describe_aspects
 from fpbench.results.rows.lines import Tallies
@@ -243,13 +243,14 @@ def contrast_sheet(contrast: Contrast, most: int | None = None) -> Sheet:
     """A comparison as a table."""
     moves, write = contrast.moves[:most], contrast.measure.write
     varying = [kind for kind in contrast.kinds if len({move.labels[kind] for move in moves}) > 1]
-    rows = []
-    for move in moves:
-        gap = move.difference
-        spread = "-" if gap is None or gap.low is None else f"{write(gap.low)} to {write(gap.high)}"
-        means = [write(each.mean) if each else "-" for each in (move.old, move.new, gap)]
-        sure = format_p_value(move.p) or "-"
-        rows.append((*(move.labels[kind] for kind in varying), *means, spread, sure, move.word))
+    rows = [
+        (
+            *(move.labels[kind] for kind in varying),
+            *(write(each.mean) if each else "-" for each in (move.old, move.new, move.difference)),
+            format_ends(move.difference, write), format_p_value(move.p) or "-", move.word,
+        )
+        for move in moves
+    ]  # fmt: skip
     shared = [f"{kind} {contrast.moves[0].labels[kind]}" for kind in contrast.kinds
               if kind not in varying and kind not in contrast.swaps]  # fmt: skip
     swapped = [f"{kind} {old} and then {new}" for kind, (old, new) in contrast.swaps.items()]

@@ -262,7 +262,7 @@ def _make_point_columns(board: Leaderboard, names: Sequence[str]) -> dict[str, l
     write = {name: _POINTS.get(name, board.glossary[name].write) for name in names}
     means = {name: _format_means(board, name, write[name]) for name in names}
     ends = {
-        heading: [_spread(value, write[name]) for value in board.values(name)]
+        heading: [format_ends(value, write[name]) for value in board.values(name)]
         for heading, name in ((_INTERVAL_OF_LEAK, "leak"), (_INTERVAL, board.rank_by))
         if name in names and (heading, name) != (_INTERVAL, "leak")
     }
@@ -276,7 +276,7 @@ def _make_columns(board: Leaderboard, names: Sequence[str]) -> dict[str, list[st
     if names:
         last, write = board.values(names[-1]), board.glossary[names[-1]].write
         body["sd"] = [write(value.deviation) if value else "-" for value in last]
-        body[_INTERVAL] = [_spread(value, write) for value in last]
+        body[_INTERVAL] = [format_ends(value, write) for value in last]
     return body
 
 
@@ -320,7 +320,8 @@ def format_p_value(value: float | None) -> str:
     return "<.001" if value < 0.001 else f"{value:.3f}".replace("0.", ".", 1)
 
 
-def _spread(value: Interval | None, write: Callable[[float], str]) -> str:
+def format_ends(value: Interval | None, write: Callable[[float], str]) -> str:
+    """The ends of an interval in words."""
     if value is None or value.low is None or value.high is None:
         return "-"
     return f"{write(value.low)} to {write(value.high)}"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fpbench.base.text import format_percent, format_points, format_points_above
 from fpbench.components.sights import SIGHTS, list_sights
-from fpbench.results.statistics.intervals import Interval, are_alike, bound_jointly
+from fpbench.results.statistics.intervals import are_alike, bound_jointly
 from fpbench.results.waterfall import Level, Waterfall
 
 if TYPE_CHECKING:
@@ -284,44 +284,20 @@ def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Water
     line = board.lines[chosen]
     group = group_of(board, line)
     mine = [i for i, each in enumerate(board.lines) if group_of(board, each) == group]
-    levels: list[Level] = []
-    measured: Line | None = None
-    if (baseline := line.measures.get("majority_accuracy")) is not None:
-        levels.append(Level(_LARGEST, baseline, "", line.labels))
-    lacking = []
-    for name in _SEEN:
-        seeing = [i for i in mine if _find_last_seen(text("adversary_sees", i)) == name]
-        best = _find_best(board, seeing, "without_accuracy")
-        blind = line.measures.get("without_model_accuracy") if name == "features" else None
-        if best is None and blind is not None:
-            attack = f"{name_attack(board, line, adversary=True)} without the model"
-            levels.append(Level(name, blind, attack, line.labels))
-        elif best is None:
-            lacking += [name] if name not in _OF_FEW_MODELS else []
-        else:  # an adversary that sees more may guess from less
-            if measured is None or _reaches(best) > _reaches(measured):
-                measured = best
-            attack = name_attack(board, measured, adversary=True)
-            levels.append(Level(name, _find_without(measured), attack, measured.labels))
+    levels, lacking, measured = _list_levels(board, line, mine, text)
     with_claim = _find_best(board, mine, "with_accuracy")
     if with_claim is None or len(levels) < 2:
         return None
     of_report = "facts" in line.measures
-    claims = [
-        i
-        for i, each in enumerate(board.lines)
-        if "facts" not in each.measures
-        and all(each.labels[kind] == line.labels[kind] for kind in board.within if kind != _KIND)
-    ]
-    if of_report and (claim := _find_best(board, claims, "with_accuracy")) is not None:
-        right = claim.measures["with_accuracy"]
-        levels.append(Level(_CLAIM, right, name_attack(board, claim), claim.labels))
-    levels.append(
-        Level(
-            _REPORTS if of_report else _CLAIM, with_claim.measures["with_accuracy"],
-            name_attack(board, with_claim), with_claim.labels,
-        )
-    )  # fmt: skip
+    if of_report:
+        claims = [
+            i
+            for i, each in enumerate(board.lines)
+            if "facts" not in each.measures
+            and all(each.labels[k] == line.labels[k] for k in board.within if k != _KIND)
+        ]
+        levels += _make_level(_CLAIM, board, _find_best(board, claims, "with_accuracy"))
+    levels += _make_level(_REPORTS if of_report else _CLAIM, board, with_claim)
     own = ""
     if measured is not None and "leak" in with_claim.measures and (
         measured.labels["adversary"] != with_claim.labels["adversary"]
@@ -339,12 +315,43 @@ def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Water
                      tuple(lacking), own)  # fmt: skip
 
 
-def _find_without(line: Line) -> Interval:
-    return line.measures["without_accuracy"]
+def _list_levels(
+    board: Leaderboard, line: Line, mine: list[int], text: Callable[[str, int], str]
+) -> tuple[list[Level], list[str], Line | None]:
+    """Levels without the disclosure, sights that no attack has alone, and the best attack.
+
+    `line`: the chosen line. `mine`: the lines of its group.
+    """
+    levels: list[Level] = []
+    measured: Line | None = None
+    if (baseline := line.measures.get("majority_accuracy")) is not None:
+        levels.append(Level(_LARGEST, baseline, "", line.labels))
+    lacking = []
+    for name in _SEEN:
+        seeing = [i for i in mine if _find_last_seen(text("adversary_sees", i)) == name]
+        best = _find_best(board, seeing, "without_accuracy")
+        blind = line.measures.get("without_model_accuracy") if name == "features" else None
+        if best is not None:  # an adversary that sees more may guess from less
+            if measured is None or (
+                _get_mean(best, "without_accuracy") > _get_mean(measured, "without_accuracy")
+            ):
+                measured = best
+            attack = name_attack(board, measured, adversary=True)
+            right = measured.measures["without_accuracy"]
+            levels.append(Level(name, right, attack, measured.labels))
+        elif blind is not None:
+            attack = f"{name_attack(board, line, adversary=True)} without the model"
+            levels.append(Level(name, blind, attack, line.labels))
+        elif name not in _OF_FEW_MODELS:
+            lacking.append(name)
+    return levels, lacking, measured
 
 
-def _reaches(line: Line) -> float:
-    return _find_without(line).mean
+def _make_level(name: str, board: Leaderboard, line: Line | None) -> list[Level]:
+    """The level of the best attack with a disclosure, if there is one."""
+    if line is None:
+        return []
+    return [Level(name, line.measures["with_accuracy"], name_attack(board, line), line.labels)]
 
 
 def _find_last_seen(columns: str) -> str:

@@ -143,12 +143,7 @@ class Results(InWords):
 
     def measured(self, name: str, among: NDArray[np.bool_]) -> bool:
         """Whether some of these rows have a finite number of a measure, or of `seconds`."""
-        if name == "seconds":
-            return bool(np.isfinite(self.seconds[among]).any())
-        return any(
-            (np.isfinite(column.numbers()) & among[rows]).any()
-            for rows, column in self.columns(name)
-        )
+        return bool(np.isfinite(self.numbers(name)[among]).any())
 
     def values(self, name: str) -> list[Any]:
         """The n values of any column as in `rows`; None where a row has none."""
