@@ -102,7 +102,7 @@ class Tallies:
     def texts(self, name: str, *, numbers: bool = False) -> list[list[str]]:
         """The distinct texts that done rows of each line have under a name, in their order.
 
-        `numbers`: whether numbers follow, in digits.
+        `numbers`: whether numbers follow, in digits: those that are written alike are one text.
         """
         if (name, numbers) not in self._texts:
             which, words = self.results.texts(name)
@@ -111,7 +111,8 @@ class Tallies:
                 which, values = pd.factorize(self.results.numbers(name)[self._rows], sort=True)
                 words = [f"{value:g}" for value in values.tolist()]
                 digits = self._list_distinct(self._of_rows, which, words)
-                texts = [[*ours, *theirs] for ours, theirs in zip(texts, digits, strict=True)]
+                both = zip(texts, digits, strict=True)
+                texts = [list(dict.fromkeys([*ours, *theirs])) for ours, theirs in both]
             self._texts[name, numbers] = texts
         return self._texts[name, numbers]
 
@@ -119,7 +120,8 @@ class Tallies:
     def reasons(self) -> list[list[str]]:
         """Why cells of each line failed, each reason once."""
         _, failed = self.results.finished()
-        which, words = pd.factorize(self.results.reasons[failed].astype(np.str_))
+        reasons = np.array(list(map(str, self.results.reasons[failed])), object)
+        which, words = pd.factorize(reasons)
         return self._list_distinct(self.line[failed], which, words.tolist())
 
     @cached_property

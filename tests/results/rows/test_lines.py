@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench.components.names import KINDS
+from fpbench.results.rows.comparability import describe_aspects
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.statistics.intervals import estimate_interval
 from fpbench.store.results import Results
@@ -63,3 +64,14 @@ def test_a_line_is_the_mean_of_its_rows(given_rows):
                 assert found.low is found.high is None
             measured.add("gain")
     assert tally.names(range(len(tally))) & {"gain"} == measured
+
+
+def test_numbers_that_are_written_alike_are_one_text():
+    values = [0.1, 0.1 + 1e-12, "0.1", 0.2, None]
+    rows = [row | {"delta": value} for row, value in
+            zip(made([("a", "done", 1.0)] * 5), values, strict=True)]  # fmt: skip
+    tally = Tallies(Results.of(rows[:3]))
+    assert tally.texts("delta", numbers=True) == [["0.1"]]
+    assert tally.texts("delta") == [["0.1"]]
+    assert Tallies(Results.of(rows)).texts("delta", numbers=True) == [["0.1", "0.2"]]
+    assert describe_aspects(tally) == {"delta": ["0.1"]}
