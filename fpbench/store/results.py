@@ -118,17 +118,17 @@ class Results(InWords):
         return list(dict.fromkeys(name for block in order for name in block.columns))
 
     @cached_property
-    def _having(self) -> Mapping[str, Sequence[tuple[Rows, Column]]]:
-        """The columns of each name, with their rows."""
-        having: dict[str, list[tuple[Rows, Column]]] = {}
+    def _having(self) -> Mapping[str, Sequence[Block]]:
+        """The blocks of each name."""
+        having: dict[str, list[Block]] = {}
         for block in self.blocks:
-            for name, column in block.columns.items():
-                having.setdefault(name, []).append((block.rows, column))
+            for name in block.columns:
+                having.setdefault(name, []).append(block)
         return having
 
     def columns(self, name: str) -> Sequence[tuple[Rows, Column]]:
         """The columns of a measure, with the rows that have it."""
-        return self._having.get(name, ())
+        return [(block.rows, block.columns[name]) for block in self._having.get(name, ())]
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """(n,) a measure, `seconds` or `seed`; NaN where there is no number."""

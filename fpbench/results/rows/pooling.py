@@ -6,7 +6,7 @@ seeds at which a line has all of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from fpbench.base.arrays import find_unique
 from fpbench.components.names import KINDS, Status
-from fpbench.store.results import Results
+from fpbench.store.packing import Column
+from fpbench.store.results import Block, Results
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,29 @@ def pool(results: Results, keep: Sequence[str]) -> Pooled:
         cells=np.full(len(places), "", object),
         reasons=reasons,
         glossary=results.glossary,
-    ).beside(np.arange(len(places)), {name: average(name) for name in results.names})
+        blocks=[Block(np.arange(len(places)), _Averages(results.names, average))],
+    )
     several = results.components.iloc[pd.unique(results.combination[rows])].nunique() > 1
     over = tuple(kind for kind in KINDS if several[kind] and kind not in keep)
     return Pooled(pooled, over, count, left_out)
+
+
+class _Averages(Mapping[str, Column]):
+    """Means of measures, each computed at the first request: most are never read."""
+
+    def __init__(self, names: Sequence[str], average: Callable[[str], NDArray[np.float64]]) -> None:
+        self._columns: dict[str, Column | None] = dict.fromkeys(names)
+        self._average = average
+
+    def __getitem__(self, name: str) -> Column:
+        column = self._columns[name]
+        if column is None:
+            values = self._average(name)
+            column = self._columns[name] = Column.of_numbers(values, np.isnan(values))
+        return column
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
