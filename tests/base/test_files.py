@@ -1,6 +1,5 @@
 """Files that a stranger may have made are opened by one function, and by nothing else."""
 
-import ast
 import errno
 import os
 import sys
@@ -25,113 +24,6 @@ from fpbench.base.files import (
 )
 from fpbench.cli.main import main
 from fpbench.store.locks import LOCK_FILE, STORE
-
-PACKAGE = Path(fpbench.__file__).parent
-MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "templates" not in path.parts)
-
-OPENERS = {
-    "open", "read_text", "read_bytes", "write_text", "write_bytes", "fdopen", "touch", "truncate",
-    "copyfile", "copy2", "copytree", "copymode", "move", "rename", "symlink_to", "mkfifo",
-    "hardlink_to", "fromfile", "tofile", "memmap", "loadtxt", "genfromtxt", "savetxt", "read_csv",
-    "read_parquet", "read_json", "read_pickle", "read_table", "read_schema", "to_csv", "to_json",
-    "to_parquet", "savefig", "mkstemp", "NamedTemporaryFile", "ZipFile", "open_code", "FileIO",
-    "open_binary", "open_text", "mmap", "input",
-}  # fmt: skip
-"""Names of functions and methods that open or make files."""
-WHOLE = {"sqlite3.connect", "shutil.copy", "os.rename", "os.replace", "np.load", "numpy.load", "tomllib.load", "np.save", "os.posix_spawn",
-         "tarfile.open", "io.open", "os.open", "io.FileIO", "codecs.open"}  # fmt: skip
-"""The same, where the last part alone would say too little."""
-ALLOWED = {
-    # The one way: guarded, or beside the files of a run directory under a name of its own.
-    ("base/files.py", "open_file"): "os.open",
-    ("base/files.py", "read_file"): "os.fdopen",
-    ("base/files.py", "write_file"): "part.open",
-    ("base/files.py", "write_output"): "file.write_bytes",
-    ("store/connections.py", "_open_stream"): "os.fdopen",
-    # SQLite opens by name what has been checked; a copy is in a private folder.
-    ("store/connections.py", "connect_writer"): "sqlite3.connect",
-    ("store/connections.py", "_open"): "sqlite3.connect",
-    ("store/connections.py", "_copy"): "target.open",
-    ("store/tables.py", "_make_expected"): "sqlite3.connect",
-    # Renames a run directory as a whole, without a look into it.
-    ("store/locks.py", "move_aside"): "directory.rename",
-    ("store/merging.py", "_write_whole"): "part.rename",
-    # In memory, or on standard output.
-    ("store/export.py", "export_rows"): "frame.to_json printable.to_csv",
-    ("store/export.py", "_write_parquet"): "frame.to_parquet",
-    ("cli/assess.py", "assess"): "result.to_json",
-    (
-        "auditing/fairness_reports/fairness_report.py",
-        "FairnessReport.to_csv",
-    ): "self.to_frame().to_csv",
-    ("report/drawing.py", "_save_canvas"): "canvas.savefig",
-    # Data sets: `DataHome` finds regular files only; a matrix may name any table of the user's.
-    ("data/data_files.py", "DataHome.fetch"): "path.read_bytes",
-    ("data/data_files.py", "DataHome.fetch.write"): "path.write_bytes",
-    ("data/data_files.py", "_find_member"): "zipfile.ZipFile",
-    ("data/data_files.py", "compute_sha256"): "path.open",
-    ("builtin/datasets/_acs.py", "Survey._download"): "shutil.move",
-    ("builtin/datasets/_reader.py", "_read_rows"): "path.open",
-    ("builtin/datasets/credit_card.py", "CreditCard.fetch"): "path.write_bytes",
-    ("builtin/datasets/csv.py", "CSV.frame"): "read_csv",
-    ("builtin/datasets/csv.py", "CSV.write_example"): "frame.to_csv",
-    ("builtin/datasets/parquet.py", "Parquet.frame"): "read_parquet",
-    ("builtin/datasets/parquet.py", "Parquet.write_example"): "frame.to_parquet",
-    ("testing/stages.py", "_write_files"): "place.write_bytes",
-    # Tables that the user named: one function opens them, the others parse its bytes.
-    ("tabular/table_files.py", "parse_parquet"): "pd.read_parquet",
-    # What a curator is told to serve, and its ledger.
-    ("privacy/ledger_books.py", "_connect"): "sqlite3.connect",
-    ("privacy/ledger_books.py", "_create"): "os.open",
-    # Files of fpbench, of plugins that are installed, and of the system.
-    ("execution/isolation/one_use_server.py", "_measure"): "open",
-    ("components/catalog.py", "_read_plugins"): "project.read_text",
-    ("components/catalog.py", "_read_summary"): "Path(spec.origin).read_text",
-    ("execution/isolation/families.py", "list_children"): "open",
-    ("execution/isolation/families.py", "_is_tracker"): "open",
-    ("execution/isolation/families.py", "measure_memory"): "open",
-    ("report/page.py", "_read_asset"): "(files('fpbench.report') / 'assets' / name).read_text",
-    ("report/page.py", "_read_plotly"): "file.read_text",
-    ("api/reproduce.py", "list_studies"): "path.read_text",
-    ("testing/scaffold.py", "_read_template"): "template.read_text",
-    ("components/spec.py", "_parse_code"): "Path(file).read_text",
-    ("base/public_names.py", "list_public_names"): "stub.read_text",
-    # Of bytes: of a report that was read the one way, and of a process of our own.
-    ("auditing/fairness_reports/report_files.py", "to_parquet_bytes"): "frame.to_parquet",
-    ("correction/exact/highs.py", "swallow_banner"): "os.open",
-    ("correction/facts/interior_point.py", ""): "np.load os.fdopen os.open",
-    ("correction/facts/interior_point.py", "LinearSolver.maximise"): "np.load",
-    # No file: facts that get other names.
-    ("claims/combined_facts.py", "join_reports"): "facts.rename",
-    # An answer, in memory.
-    ("execution/wire/answers.py", "unpack"): "zipfile.ZipFile archive.open",
-    # No files.
-    ("store/export.py", "_escape_texts"): "printable.rename",
-}
-"""Who opens files, and how; each a reason why it is no file of a run directory."""
-
-
-def openings(source):
-    """Functions, and the calls in them that open files, of a module's source."""
-    found = []
-
-    def walk(node, inside):
-        for child in ast.iter_child_nodes(node):
-            name = inside
-            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                name = f"{inside}.{child.name}".lstrip(".")
-            if isinstance(child, ast.Call):
-                called = ast.unparse(child.func)
-                if called in WHOLE or called.rpartition(".")[2] in OPENERS:
-                    found.append((inside, called))
-            # An opener that is handed on is called elsewhere.
-            elif isinstance(child, ast.Attribute) and ast.unparse(child) in WHOLE:
-                found.append((inside, ast.unparse(child)))
-            walk(child, name)
-
-    walk(ast.parse(source), "")
-    return found
-
 
 OUTPUTS = {
     "run.report": lambda run, file: run.report(file),
@@ -328,21 +220,6 @@ def test_a_text_that_no_file_can_hold_is_one_error(tmp_path):
     with pytest.raises(InputError, match="cannot be written: .* surrogates not allowed"):
         write_output(tmp_path / "file", "\ud800")
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.slow
-def test_nobody_opens_files_in_another_way():
-    found = {}
-    for path in MODULES:
-        for inside, called in openings(path.read_text()):
-            found.setdefault((str(path.relative_to(PACKAGE)), inside), set()).add(called)
-    assert {place: " ".join(sorted(calls)) for place, calls in found.items()} == ALLOWED
-
-
-def test_the_test_above_would_see_it():
-    for line in ("open(run / 'matrix.toml')", "Path(run, 'x').open('rb')", "os.open(path, 0)",
-                 "np.load(path)", "json.load((run / 'x.json').open())", "opener = os.open"):  # fmt: skip
-        assert openings(line) and openings(f"def gather(run):\n    {line}\n")
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling", "fifo", "directory", "socket", "hardlink"])
