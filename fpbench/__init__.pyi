@@ -7,6 +7,7 @@ from . import data as data
 from . import execution as execution
 from . import models as models
 from . import privacy as privacy
+from . import reports as reports
 from . import tabular as tabular
 from . import testing as testing
 from .api.attack import AttackResult as AttackResult
@@ -21,10 +22,7 @@ from .api.run import plan as plan
 from .api.run import run as run
 from .api.saved_run import Run as Run
 from .api.saved_run import load as load
-from .auditing.assessments.assessing import assess as assess
-from .auditing.assessments.assessment import Assessment as Assessment
 from .auditing.excessive_risk.measure import excessive_risk as excessive_risk
-from .auditing.fairness_reports.fairness_report import FairnessReport as FairnessReport
 from .auditing.individual_fairness.measure import individual_fairness as individual_fairness
 from .base.errors import BudgetError as BudgetError
 from .base.errors import DataError as DataError
@@ -83,6 +81,9 @@ from .data.sample import Sample as Sample
 from .data.sample import Split as Split
 from .data.table import Table as Table
 from .execution.verification import verify as verify
+from .reports.assessments.assessing import assess as assess
+from .reports.assessments.assessment import Assessment as Assessment
+from .reports.fairness_report import FairnessReport as FairnessReport
 from .store.differences import diff as diff
 from .store.merging import merge as merge
 from .tabular.frames import table as table

@@ -38,7 +38,7 @@ TOYS = TESTS / "plugins"
 LONGEST = (
     "execution/test_faults.py", "cli/test_main.py", "testing/test_new_packages.py",
     "execution/isolation/test_isolation.py", "testing/test_conformance.py",
-    "report/test_report_browser.py", "testing/test_laws.py",
+    "page/test_report_browser.py", "testing/test_laws.py",
     "system/test_adult_attack.py", "docs/test_tutorial.py", "store/test_foreign_runs.py",
     "cli/test_assess.py", "system/test_kernels.py",
     "builtin/test_learners.py", "testing/test_testing.py",
@@ -47,7 +47,7 @@ LONGEST = (
     "execution/test_verification.py",
     "privacy/test_ledger.py", "matrix/test_malformed.py", "docs/test_docs.py",
     "builtin/test_ip.py", "builtin/test_pafer.py", "docs/test_notebooks.py", "base/test_trust.py",
-    "auditing/assessments/test_assessing.py", "builtin/test_census_synthetic.py",
+    "reports/assessments/test_assessing.py", "builtin/test_census_synthetic.py",
 )  # fmt: skip
 """The files that take longest. They come first, so that no process of xdist ends alone with one."""
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from fpbench import Status, load
 from fpbench.matrix.plan import Cell
-from fpbench.report.writing import write_report
+from fpbench.page.writing import write_report
 from fpbench.store.store import Store
 
 SEEDS, RUNS = 10, 5

@@ -56,7 +56,7 @@ from fpbench.store.results import Results
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-    from fpbench.report.figures import Figure
+    from fpbench.page.figures import Figure
 
 _CLAIM: Mapping[str, Any] = {"use": "published", "metric": "statistical-parity"}
 _SEEN = list_sights("adversary") - {"query", "twin"}
@@ -194,14 +194,14 @@ class AttackResult:
             If there is no such figure, matplotlib is not installed (extra `figures`), or the file
             cannot be written.
         """
-        from fpbench.report.ideas import choose_figure
-        from fpbench.report.writing import write_one
+        from fpbench.page.ideas import choose_figure
+        from fpbench.page.writing import write_one
 
         file = None if output is None else to_path("output", output)
         return write_one(lambda: choose_figure(self._draw(), name, "the attack"), name, file, width)
 
     def _draw(self) -> list[Figure]:
-        from fpbench.report.attack_figures import attack_figures
+        from fpbench.page.attack_figures import attack_figures
 
         return attack_figures(self.people, self.leaderboard().waterfall)
 

@@ -105,7 +105,7 @@ class Run(Ranked):
         StoreError
             If no cell was run.
         """
-        from fpbench.report.writing import write_report  # only reports need it
+        from fpbench.page.writing import write_report  # only reports need it
 
         return write_report(self, None if output is None else to_path("output", output), by)
 
@@ -117,7 +117,7 @@ class Run(Ranked):
         by, where
             As for `leaderboards`.
         """
-        from fpbench.report.writing import list_figures
+        from fpbench.page.writing import list_figures
 
         return list_figures(self, by, where)
 
@@ -156,7 +156,7 @@ class Run(Ranked):
         StoreError
             If no cell was run.
         """
-        from fpbench.report.writing import write_figure
+        from fpbench.page.writing import write_figure
 
         file = None if output is None else to_path("output", output)
         return write_figure(self, name, file, width, by, where)

@@ -1,8 +1,8 @@
-"""Measurements of trained models: excessive risk, individual fairness, what reports give away.
+"""Measurements of trained models: excessive risk, individual fairness, bounds on epsilon.
 
 Plugins may import what `__init__.pyi` lists: the reports of `fpbench.excessive_risk` and
-`fpbench.individual_fairness`, what private models have so that their risk can be measured, bounds
-on epsilon from below, and fairness reports with what follows from them about people.
+`fpbench.individual_fairness`, what private models have so that their risk can be measured, and
+bounds on epsilon from below.
 
 Imports `base`, `data`, `components`, `privacy`, `models`.
 """

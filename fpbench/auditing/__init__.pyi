@@ -3,11 +3,6 @@ from .epsilon_bounds import bound_epsilon as bound_epsilon
 from .epsilon_bounds import find_most_provable as find_most_provable
 from .excessive_risk.measure import RiskMethod as RiskMethod
 from .excessive_risk.report import RiskReport as RiskReport
-from .fairness_reports.metric_names import parse_report_metric as parse_report_metric
-from .fairness_reports.slices import REPORT_METRICS as REPORT_METRICS
-from .fairness_reports.slices import SliceColumn as SliceColumn
-from .fairness_reports.utility import ReportUtility as ReportUtility
-from .fairness_reports.utility import measure_utility as measure_utility
 from .group_suffixes import make_suffixes as make_suffixes
 from .halves import draw_halves as draw_halves
 from .individual_fairness.measure import SimilarityReport as SimilarityReport

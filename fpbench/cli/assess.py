@@ -13,7 +13,7 @@ from fpbench.cli.records import check_outputs, write_record
 from fpbench.cli.screen import console
 
 if TYPE_CHECKING:
-    from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
+    from fpbench.reports.fairness_report import FairnessReport
 
 
 class Beliefs(StrEnum):
@@ -166,10 +166,10 @@ def assess(
         raise InputError("--witnesses are written into a record: name one by --json FILE")
 
     started = time.perf_counter()
-    from fpbench.auditing.assessments.assessing import assess_series
-    from fpbench.auditing.assessments.attack import Allowed
-    from fpbench.auditing.assessments.input_files import ColumnNames, read_files
     from fpbench.cli.screen.assessments import AttackProgress, show_assessment
+    from fpbench.reports.assessments.assessing import assess_series
+    from fpbench.reports.assessments.attack import Allowed
+    from fpbench.reports.assessments.input_files import ColumnNames, read_files
 
     allowed = Allowed.of(max_leak, max_proven, sure, max_undecided, protect_hidden)
     reads = [*report, people, *([] if known is None else [known])]
@@ -219,7 +219,7 @@ def assess(
 
 def _check(record: Path, reports: list[Path], people: Path | None, output: Path | None) -> None:
     """Recount a record; exit with 1 if it is not right."""
-    from fpbench.auditing.assessments.evidence import check_record
+    from fpbench.reports.assessments.evidence import check_record
 
     if output is not None:
         raise InputError(f"{output}: --check writes no file: leave out --json and --protected")

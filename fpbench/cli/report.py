@@ -27,7 +27,7 @@ def report(
 ) -> None:
     """Write a run as one HTML file: leaderboards, figures, and the provenance of every number."""
     from fpbench.api.saved_run import Run
-    from fpbench.report.writing import render_report, write_report
+    from fpbench.page.writing import render_report, write_report
 
     if output == STANDARD:
         console.show_text(render_report(Run(run), by))
@@ -60,8 +60,8 @@ def figure(
 ) -> None:
     """Draw a figure of a run for a paper, or list the figures."""
     from fpbench.api.saved_run import Run
-    from fpbench.report.ideas import NO_FIGURE
-    from fpbench.report.writing import list_figures, render_figure, write_figure
+    from fpbench.page.ideas import NO_FIGURE
+    from fpbench.page.writing import list_figures, render_figure, write_figure
 
     loaded_run = Run(run)
     if name is None:

@@ -6,8 +6,8 @@ import pytest
 
 import fpbench
 from fpbench.components.catalog import discover
-from fpbench.report.gathered import gather
-from fpbench.report.ideas import make_figures
+from fpbench.page.gathered import gather
+from fpbench.page.ideas import make_figures
 from fpbench.results.leaderboard import list_columns, make_sheet
 
 LEAKS = """

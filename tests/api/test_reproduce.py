@@ -18,7 +18,7 @@ from fpbench.api import reproduce
 from fpbench.base.text import format_number
 from fpbench.cli.screen import results as boards
 from fpbench.components.own_measures import GLOSSARY
-from fpbench.report.gathered import gather
+from fpbench.page.gathered import gather
 from fpbench.results.leaderboard import Leaderboard, Line
 from fpbench.results.statistics.intervals import estimate_interval
 

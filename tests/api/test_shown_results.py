@@ -167,7 +167,7 @@ def test_an_attack_draws_everybodys_risk_and_what_gives_groups_away(people, tmp_
     assert attacked.figure("people", tmp_path / "risk.svg").read_text().startswith("<?xml")
     with pytest.raises(InputError, match="the attack: no figure 'risk'"):
         attacked.figure("risk", tmp_path / "risk.svg")
-    monkeypatch.setattr("fpbench.report.drawing.find_spec", lambda _: None)
+    monkeypatch.setattr("fpbench.page.drawing.find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"needs matplotlib: pip install .*\[figures\]"):
         attacked.figure("people", tmp_path / "risk.svg")
 

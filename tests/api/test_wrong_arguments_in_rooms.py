@@ -17,7 +17,7 @@ import fpbench
 from fpbench import Guarantee, Problem, claims, privacy
 from fpbench.claims import Facts, RateConstraint
 
-ROOMS = ("auditing", "claims", "correction", "privacy")
+ROOMS = ("auditing", "claims", "correction", "privacy", "reports")
 NEVER = {
     "float": (None, "1", b"x", [], [1.0], {}, object(), print, HUGE, math.nan, np.zeros(2)),
     "int": (None, "1", b"x", [], [1], {}, object(), print, HUGE, math.nan, 1.5, True, np.zeros(2)),
@@ -52,17 +52,10 @@ LAPLACE = fpbench.component("mechanism", "laplace")
 
 RIGHT = {
     "auditing": {
-        "SliceColumn": {"name": "a", "values": ("x",)},
-        "SliceColumn.code": {"self": REPORT.columns[0], "people": X},
-        "SliceColumn.of": {"column": X["age"], "bins": 2},
-        "SliceColumn.parse": {"name": "age", "texts": ["<3", ">=3"]},
-        "SliceColumn.with_edges": {"name": "age", "edges": [1.0]},
         "bound_epsilon": {"one": OUTPUTS, "other": OUTPUTS},
         "draw_halves": {"cells": GROUPS, "number": 2, "rng": np.random.default_rng(0)},
         "find_most_provable": {"draws": 50, "delta": 0.0, "confidence": 0.9},
         "make_suffixes": {"groups": ["a", "b"]},
-        "measure_utility": {"report": REPORT, "exact": REPORT},
-        "parse_report_metric": {"name": "tpr"},
     },
     "claims": {
         "Facts.check": {"self": FACTS, "people": 4, "groups": 2},
@@ -159,11 +152,20 @@ RIGHT = {
         "rho_to_epsilon": {"rho": 0.5, **DELTA},
         "vote_labels": {"noisy": VOTES.astype(float), "labels": "soft", "teachers": 4},
     },
+    "reports": {
+        "SliceColumn": {"name": "a", "values": ("x",)},
+        "SliceColumn.code": {"self": REPORT.columns[0], "people": X},
+        "SliceColumn.of": {"column": X["age"], "bins": 2},
+        "SliceColumn.parse": {"name": "age", "texts": ["<3", ">=3"]},
+        "SliceColumn.with_edges": {"name": "age", "edges": [1.0]},
+        "measure_utility": {"report": REPORT, "exact": REPORT},
+        "parse_report_metric": {"name": "tpr"},
+    },
 }  # fmt: skip
 """Right arguments of every callable of a room."""
 INNER = {
-    "auditing": {"RecoveredGroups", "ReportUtility", "RiskReport",
-                 "SimilarityReport", "PrivateModel", "RedrawnModels", "VotedModel"},
+    "auditing": {"RecoveredGroups", "RiskReport", "SimilarityReport",
+                 "PrivateModel", "RedrawnModels", "VotedModel"},
     "claims": {"AnyOf", "CombinedFacts", "Condition", "Constraint", "ContradictionError", "Facts",
                "Gap", "Occupied", "Part", "Proportional", "RatesApart", "RatesWithin", "Row",
                "Facts.allows", "Facts.conditions", "Facts.find_broken", "Facts.settle_noise",
@@ -171,6 +173,7 @@ INNER = {
                "RateConstraint.conditions", "ShareBounds.conditions"},
     "correction": {"ConditionedBeliefs", "CountedProblem", "OptimalCorrector"},
     "privacy": {"Balance"},
+    "reports": {"ReportUtility"},
 }  # fmt: skip
 """What only fpbench makes and calls: parts of constraints, answers of functions, base classes."""
 MADE = {"Facts"}

@@ -12,8 +12,8 @@ from pages import PAGES, blocks, joined
 from reports import make_people, make_report
 
 from fpbench import FairnessReport
-from fpbench.auditing.fairness_reports.metric_names import READINGS
 from fpbench.base.text import hyphenate
+from fpbench.reports.reading.metric_names import READINGS
 
 
 @pytest.fixture
@@ -499,7 +499,7 @@ def test_what_the_page_tells_to_type_does_what_it_says(tmp_path, command, monkey
     fine(command(*record[1:]), 3)
     told = json.loads((tmp_path / "work" / "assessment.json").read_text())
     text = page.read_text(encoding="utf-8")
-    reference = PAGES["docs/api-auditing.md"].read_text(encoding="utf-8")
+    reference = PAGES["docs/api-reports.md"].read_text(encoding="utf-8")
     metrics = reference.partition("| metric |")[2].partition("\n\n")[0]
     assert {hyphenate(name) for name in re.findall(r"[\w -]+", metrics)} >= set(READINGS)
     named = {"criteria", "checks", "gate", "versions", "inputs", "options", "verdict", "passes", "measures",

@@ -43,7 +43,7 @@ ELSEWHERE = {
     "docs/pate.md": "builtin/test_pate.py",
     "docs/pflr.md": "../plugins/fpbench-defences/tests/test_pflr.py",
     "docs/private-fair-tree.md": "builtin/test_private_trees.py",
-    "docs/report.md": "report/test_report.py",
+    "docs/report.md": "page/test_report.py",
     "docs/tutorial.md": "docs/test_tutorial.py",
     "docs/writing-plugins.md": "docs/test_writing_plugins.py",
 }

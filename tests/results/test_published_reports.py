@@ -12,8 +12,8 @@ import fpbench
 from fpbench.base.sheet import write_markdown
 from fpbench.builtin.disclosures.report import Report
 from fpbench.components.names import KINDS
-from fpbench.report.gathered import gather
-from fpbench.report.ideas import make_figure
+from fpbench.page.gathered import gather
+from fpbench.page.ideas import make_figure
 from fpbench.results.leaderboard import make_sheet, to_data
 from fpbench.results.pareto import ON_FRONT, PARETO, find_front
 from fpbench.results.ranking import rank

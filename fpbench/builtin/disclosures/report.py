@@ -20,10 +20,10 @@ from fpbench import (
     Measure,
     Mechanism,
 )
-from fpbench.auditing import measure_utility, parse_report_metric
 from fpbench.builtin.disclosures._counts import CountDisclosure
 from fpbench.claims import Facts, combine_facts, limit_fact_nats
 from fpbench.privacy import limit_private_nats
+from fpbench.reports import measure_utility, parse_report_metric
 
 
 class Report(CountDisclosure):
@@ -70,7 +70,7 @@ class Report(CountDisclosure):
     metrics: list[str] = Field(
         ["selection-rate"],
         min_length=1,
-        description="published metrics of each group: names in `fpbench.auditing.REPORT_METRICS`",
+        description="published metrics of each group: names in `fpbench.reports.REPORT_METRICS`",
     )
     min_cell: int = Field(
         10, ge=0, description="least number of people, of all groups, behind a rate or number"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fpbench.cli.screen import console
 
 if TYPE_CHECKING:
-    from fpbench.auditing.assessments.assessment import Assessment
+    from fpbench.reports.assessments.assessment import Assessment
 
 _WIDEST = 120
 """Longer lines are hard to read."""

@@ -7,12 +7,12 @@ import pytest
 from report_worlds import MODES, check_examples, draw_tables, list_vectors, publish_world
 
 from fpbench import InputError
-from fpbench.auditing.assessments.report_series import ReportSeries
 from fpbench.claims import ContradictionError, Facts
 from fpbench.claims.clauses import Clauses
 from fpbench.correction import propagate
 from fpbench.correction.facts import world_swaps, world_walks
 from fpbench.correction.facts.worlds import WorldProgram, find_worlds
+from fpbench.reports.assessments.report_series import ReportSeries
 
 _EACH = 4
 """Reports of each mode that are tried at once."""

@@ -1,0 +1,1 @@
+"""The results of a run to look at: one self-contained HTML page, and figures for papers."""

@@ -1,0 +1,497 @@
+"""What reports give away to an adversary who knows everybody's columns and predictions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from math import log
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench.base.arguments import check_same_rows, check_type, show_value
+from fpbench.base.errors import DataError, InputError, check_choice
+from fpbench.claims.fact_information import limit_fact_nats
+from fpbench.claims.set_counts import Facts, Floats
+from fpbench.components.beliefs import check_beliefs
+from fpbench.components.guarantee import compose
+from fpbench.correction.leak_limits import limit_leak_by_error
+from fpbench.privacy.private_leak import limit_private_leak, limit_private_nats
+from fpbench.reports.assessments.assessment import (
+    CROSS_FITTED,
+    SHARES_ALONE,
+    Assessment,
+    ReportAlone,
+)
+from fpbench.reports.assessments.attack import (
+    SURE,
+    Allowed,
+    Reader,
+    attack,
+    attack_cross_fitted,
+    settle_folds,
+)
+from fpbench.reports.assessments.hidden_numbers import find_hidden, is_protected
+from fpbench.reports.assessments.known_people import (
+    code_groups,
+    cross_fit_beliefs,
+    learn_beliefs,
+    mark_positive,
+)
+from fpbench.reports.assessments.least_change import ChangeSearch, Progress, find_least_change
+from fpbench.reports.assessments.placebo import measure_placebo
+from fpbench.reports.assessments.report_series import ReadReports, ReportSeries
+from fpbench.reports.assessments.riskiest_cells import find_riskiest
+from fpbench.reports.fairness_report import FairnessReport
+from fpbench.reports.slices import (
+    Codes,
+    check_bits,
+    check_people,
+    cross_groups,
+    name_values,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_UNSURE = 0.05, 0.95
+"""The adversary was unsure if its prior belief in the proven group was between these."""
+_TRIED = 100
+"""Cells, the largest first, from which shares of groups are learnt."""
+_ATTACKED, _BOUNDED, _LISTED = 0.6, 0.7, 0.8
+"""Shares of the time limit at which the attack, the search for ranges of suppressed numbers, and
+the search for the riskiest cells, stop; of half the limit if changes are searched."""
+_LONGEST = 1e6
+"""Greatest time limit, in seconds."""
+_MAX_LEAK = 0.01
+"""Limit of the leak by default."""
+_STATE = "the report states", "the reports state together"
+
+
+def assess(
+    report: FairnessReport | Sequence[FairnessReport] | Mapping[str, FairnessReport],
+    X: DataFrame,
+    predictions: ArrayLike,
+    labels: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    beliefs: ArrayLike | Literal["shares"] | None = None,
+    known: DataFrame | None = None,
+    *,
+    households: ArrayLike | None = None,
+    positive: Any = None,
+    max_leak: float | str | None = None,
+    max_proven: int = 0,
+    max_undecided: int = 0,
+    sure: float | str = SURE,
+    protect_hidden: float | str | None = None,
+    search: bool = False,
+    placebo: bool = False,
+    seconds: float = 60.0,
+    error: float = 0.03,
+    tell: Progress | None = None,
+    rng: np.random.Generator | int | None = None,
+) -> Assessment:
+    """What a report gives away to an adversary who knows everybody's columns and predictions.
+
+    Several reports are assessed together: two about overlapping people also say something about
+    those in only one of them (`combine_facts`).
+
+    Parameters
+    ----------
+    report
+        The report, published or planned. Several: a list, or a dictionary by name, in the order of
+        publishing; `search` changes the last one.
+    X
+        n rows, the people of the report; with several, everybody who is in any.
+    predictions, labels
+        (n,) of two values; labels are needed by metrics that look at them. Predictions of R reports
+        may be (n, R), missing (NaN) where a person is not in that report; so may those of a model
+        that was trained again. Beliefs use the first prediction of each person. Who is in none of
+        them does not count, and is as little known after as before.
+    groups
+        (n,) names of the true groups, to measure what is guessed right; columns are crossed.
+    beliefs
+        (n, K) the adversary's calibrated prior beliefs; columns in the order of `report.groups`. By
+        default they are learnt from `known`, or else from `groups` by cross-fitting: those about a
+        person by the adversary `a2` from the people of four other fifths, so that they hold what
+        anybody may know of people like these. Without either, and with "shares", they are the
+        groups' shares, in `groups` or in the largest cells of the report; then what columns tell
+        of people like these is charged to the report.
+    known
+        Other people whose groups the adversary knows: a frame with the columns of X, and `group`,
+        `prediction` and, if labels are given, `label`. The adversary `a2` (boosted trees) is
+        trained on 70 % of them and calibrated on the others.
+    households
+        (n,) values that are equal for people who are cross-fitted together, since their groups
+        depend on each other's; everybody is alone by default.
+    positive
+        The value of predictions and labels, of `known` people too, that counts as 1; needed if
+        they are not 0 and 1 or truth values.
+    max_leak, max_proven, max_undecided
+        Limits: of the leak, as a share below 1 or in percent ("1%"), of the number of people
+        proven or sure, and of those of whom it is open whether they can be proven. The limit of the
+        leak is .01 by default, and none where beliefs are shares for want of anything better.
+    sure
+        A person about whom the report raises a belief above this, as a share or in percent, is as
+        good as proven.
+    protect_hidden
+        The report passes only if readers cannot tell a suppressed number of people to this share of
+        it, "10%" for instance: the range that published numbers leave reaches that far below and
+        above it (`HiddenNumbers`). By default it need not.
+    search
+        Whether to search for the least change that passes, if the report does not.
+    placebo
+        Whether to measure the leak of a table of other people, too: each half of the people is
+        attacked with the table of the other half. Needs `groups`.
+    seconds
+        Time limit of everything together; each attack spends at most half of its time on proofs by
+        linear programs. `unfinished` lists what ran out of time; a report whose attack did so does
+        not pass.
+    error
+        `error_bound` at which beliefs are accurate enough.
+    tell
+        Called with each change that is tried, and the number tried so far.
+    rng
+        Of noise and random rounding in changed reports; unpredictable by default.
+
+    Raises
+    ------
+    InputError
+        If the report, groups or beliefs are about other people or groups.
+    ContradictionError
+        If published cells contradict each other.
+    """
+    deadline = _find_deadline(seconds)
+    allowed = Allowed.of(max_leak, max_proven, sure, max_undecided, protect_hidden)
+    check_people(X)
+    shared = {"beliefs": None if isinstance(beliefs, str) else beliefs, "households": households}
+    check_same_rows(X=X, predictions=predictions, labels=labels, groups=groups, **shared)
+    series = ReportSeries.of(report, predictions, len(X), positive)
+    if groups is not None:
+        groups = cross_groups(groups)
+        series.check_groups(groups)
+    if labels is not None:
+        labels = check_bits(labels, len(X), "labels", positive, nameable=True)
+    if positive is not None and known is not None:
+        known = mark_positive(known, positive)
+    inside = series.inside
+    if not inside.all():
+        series, X = series.take(inside), X[inside]
+
+    def take(rows: Any) -> Any:
+        if rows is None or isinstance(rows, str) or inside.all():
+            return rows
+        return rows[inside] if hasattr(rows, "iloc") else np.asarray(rows)[inside]
+
+    labels = take(labels)
+    result = assess_series(
+        series, series.read(X, labels), X, labels, take(groups), take(beliefs), known,
+        households=take(households), allowed=allowed, search=search, placebo=placebo,
+        seconds=deadline - time.perf_counter(), error=error, tell=tell, rng=rng,
+    )  # fmt: skip
+    if inside.all():
+        return result
+    if beliefs is None or isinstance(beliefs, str):
+        return result.over(inside)
+    return result.over(inside, check_beliefs(beliefs))
+
+
+def assess_series(
+    series: ReportSeries,
+    read: ReadReports,
+    X: DataFrame,
+    labels: ArrayLike | None,
+    groups: ArrayLike | None,
+    beliefs: ArrayLike | Literal["shares"] | None = None,
+    known: DataFrame | None = None,
+    *,
+    households: ArrayLike | None = None,
+    allowed: Allowed,
+    search: bool,
+    placebo: bool = False,
+    seconds: float,
+    error: float = 0.03,
+    tell: Progress | None = None,
+    rng: np.random.Generator | int | None = None,
+) -> Assessment:
+    """What reports give away, from their facts in `read`; other parameters as in `assess`."""
+    _check_number("error", error, 1)
+    check_type("search", search, bool, "True or False")
+    check_type("placebo", placebo, bool, "True or False")
+    started, deadline = time.perf_counter(), time.perf_counter() + seconds
+    attacked, bounded, listed = (
+        started + seconds * share / (2 if search else 1) for share in (_ATTACKED, _BOUNDED, _LISTED)
+    )
+    facts = read.facts
+    truth = None if groups is None else _match_groups(groups, series, facts)
+    if placebo and truth is None:
+        raise InputError("a placebo needs true groups: groups= (--group)")
+    labelled = None if labels is None else check_bits(labels, facts.people, "labels")
+
+    @cache
+    def cross_fit(repetition: int) -> Floats:
+        assert truth is not None
+        return cross_fit_beliefs(
+            X, series.first_predictions, labelled, truth, series.groups, households, repetition
+        )
+
+    prior, knowledge, fit = _find_prior(
+        series, X, labelled, beliefs, known, facts, truth, None if truth is None else cross_fit
+    )
+    shares = knowledge.startswith(SHARES_ALONE)
+    if allowed.leak is None and not (shares and truth is None):
+        allowed = replace(allowed, leak=_MAX_LEAK)
+    reader, folds_matter = Reader(prior, truth, error), False
+    if fit is None:
+        findings = attack(facts, reader, attacked - time.perf_counter(), decide=True)
+    else:
+        reader, findings, folds_matter = attack_cross_fitted(
+            facts, fit, reader, allowed, attacked - time.perf_counter()
+        )
+        prior = reader.prior
+    protect = allowed.protect_hidden
+    hidden = find_hidden(read, findings.worlds, truth, protect, bounded)
+    privacy = _read_guarantees(series, prior)
+    proven = findings.proven
+    before = prior[np.arange(len(prior)), findings.worlds.possible.argmax(axis=1)]
+    unsure = proven & (before > _UNSURE[0]) & (before < _UNSURE[1])
+    without = reader.accuracy(prior)
+    riskiest, numbers, listed_all = find_riskiest(
+        facts, prior, read.row, read.report, deadline=listed
+    )
+    alone = attack(facts.take(numbers), reader, deadline - time.perf_counter())
+    each = _assess_each(series, read, reader, allowed, deadline)
+    channel = Facts.join([facts, *read.hidden])
+    nats = limit_fact_nats(channel, seconds=deadline - time.perf_counter())
+    cut = {
+        "the attack": not findings.finished,
+        "the ranges of suppressed numbers": time.perf_counter() > bounded
+        and (hidden is not None and hidden.undecided.any()),
+        "the list of riskiest cells": not listed_all or not alone.finished,
+        "the limit from the bits": time.perf_counter() > deadline,
+        "the attacks on each report alone": not all(one.finished for one in each),
+    }
+    nats = nats if privacy.nats is None else privacy.nats
+    null = change = None
+    if placebo:
+        null = measure_placebo(facts, reader, households, deadline - time.perf_counter())
+        if time.perf_counter() > deadline:
+            null, cut["the placebo"] = None, True
+
+    def find_reader(changed: Facts) -> Reader:
+        """The reader of a changed report; shares that the report told are those of the changed."""
+        if fit is not None:
+            return replace(reader, prior=(fit(0) + fit(1)) / 2)
+        return (
+            Reader(_tile_shares(changed, truth), truth, error)
+            if shares and truth is None
+            else reader
+        )
+
+    if search and not all(one.within(allowed) for one in each[:-1]):
+        why = "an earlier report alone exceeds the limits"
+        change = ChangeSearch((), (), (("changes of the last report", why),), 0)
+    elif search and not (findings.within(allowed) and is_protected(hidden)):
+        change = find_least_change(
+            series.last, lambda changed: series.change_last(changed).read(X, labels).facts,
+            find_reader, allowed, seconds=deadline - time.perf_counter(), tell=tell, rng=rng,
+            protects=lambda changed, found, until: is_protected(find_hidden(
+                series.change_last(changed).read(X, labels), found.worlds, truth, protect, until
+            )),
+            settle=None if fit is None else partial(settle_folds, fit, reader, allowed),
+        )  # fmt: skip
+    return Assessment(
+        groups=series.groups,
+        people=facts.people,
+        reports=each,
+        without=without,
+        with_=without + findings.leak,
+        measured=truth is not None,
+        leak_expected=float((findings.beliefs.max(axis=1) - prior.max(axis=1)).mean()),
+        limit=limit_leak_by_error(1 - without, nats, facts.people, facts.groups),
+        private_limit=privacy.limit,
+        privacy=privacy.words,
+        bits=nats / log(2),
+        proven=proven,
+        proven_unsure=unsure,
+        sure=findings.find_sure(allowed.sure),
+        undecided=findings.worlds.undecided,
+        worlds=findings.worlds,
+        finished=findings.finished,
+        unfinished=tuple(part for part, is_cut in cut.items() if is_cut),
+        prior=prior,
+        posterior=findings.beliefs,
+        knowledge=knowledge,
+        error_bound=findings.error_bound,
+        facts=facts,
+        riskiest=riskiest,
+        alone=(int(alone.proven.sum()), alone.leak),
+        allowed=allowed,
+        change=change,
+        folds_matter=folds_matter,
+        placebo=null,
+        hidden=hidden,
+    )
+
+
+def _assess_each(
+    series: ReportSeries, read: ReadReports, reader: Reader, allowed: Allowed, deadline: float
+) -> tuple[ReportAlone, ...]:
+    """What each of several reports gives away alone; a single report is not attacked again."""
+    if len(series.reports) == 1:
+        return (ReportAlone(series.names[0], len(series.predictions), None, None),)
+    alone = []
+    for place, (name, facts) in enumerate(zip(series.names, read.alone, strict=True)):
+        inside = int((series.predictions[:, place] >= 0).sum())
+        left = (deadline - time.perf_counter()) / (len(read.alone) + 1)
+        findings = attack(facts, reader, left)
+        proven, sure = (int(m.sum()) for m in (findings.proven, findings.find_sure(allowed.sure)))
+        alone.append(ReportAlone(name, inside, proven, findings.leak, findings.finished, sure))
+    return tuple(alone)
+
+
+def _check_number(what: str, number: float, most: float) -> None:
+    if not isinstance(number, int | float | np.number) or not 0 < number <= most:
+        raise InputError(f"{what} must be above 0 and at most {most:g}, not {show_value(number)}")
+
+
+def _find_deadline(seconds: float) -> float:
+    """The end of the time limit, by `time.perf_counter`."""
+    _check_number("seconds", seconds, _LONGEST)
+    return time.perf_counter() + float(seconds)
+
+
+def _find_prior(
+    series: ReportSeries,
+    X: DataFrame,
+    labels: Codes | None,
+    beliefs: ArrayLike | Literal["shares"] | None,
+    known: DataFrame | None,
+    facts: Facts,
+    truth: NDArray[np.intp] | None,
+    fit: Callable[[int], Floats] | None,
+) -> tuple[Floats, str, Callable[[int], Floats] | None]:
+    """(n, K) beliefs before the report, a description of their source, and `fit` if it was used."""
+    n, names = facts.people, series.groups
+    if beliefs is not None and known is not None:
+        raise InputError("give beliefs, or known people to learn them from, not both")
+    if isinstance(beliefs, str):
+        check_choice("beliefs", beliefs, ("shares",))
+        return _tile_shares(facts, truth), SHARES_ALONE, None
+    if beliefs is not None:
+        named = list(name_values(getattr(beliefs, "columns", ()), "beliefs"))
+        if named != list(names) and sorted(named) == sorted(names):
+            raise InputError(
+                f"beliefs: their columns are {', '.join(named)}, and those of the report's groups "
+                f"{', '.join(names)}: put them in this order"
+            )
+        prior = check_beliefs(beliefs)
+        if prior.shape != (n, facts.groups):
+            raise InputError(
+                f"beliefs must be ({n}, {facts.groups}), a probability of each of "
+                f"{', '.join(names)} for each person of X, not {prior.shape}"
+            )
+        return prior, "as given", None
+    if known is not None:
+        learnt = learn_beliefs(known, X, series.first_predictions, labels, names)
+        shared = sum(name in known for name in X.columns)
+        return learnt, (
+            f"of boosted trees, learnt from {shared} columns of {len(known):,} people whose group "
+            "is known"
+        ), None  # fmt: skip
+    if fit is None:
+        return _tile_shares(facts, truth), SHARES_ALONE, None
+    try:
+        return fit(0), CROSS_FITTED, fit
+    except DataError as error:
+        return _tile_shares(facts, truth), f"{SHARES_ALONE} (too few to learn from: {error})", None
+
+
+def _match_groups(groups: ArrayLike, series: ReportSeries, facts: Facts) -> NDArray[np.intp]:
+    """Codes of the true groups, which must be those that the reports are about."""
+    own_groups = np.asarray(groups)
+    if own_groups.shape != (facts.people,):
+        raise InputError(f"groups must be {facts.people} names, one a person of X")
+    names = series.groups
+    truth = code_groups(own_groups, names, "groups")
+    counts = facts.count(truth[:, None] == np.arange(facts.groups))
+    if len(broken := facts.find_broken(counts)):
+        first = int(broken[0])
+        ends = facts.low[first], facts.high[first]
+        k = int(((counts[first] < ends[0]) | (counts[first] > ends[1])).argmax())
+        low, high = (end[k] for end in ends)
+        published = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+        if low <= counts[first, k] <= high:  # a clause about several groups or sets
+            published = "that a group is smaller, or another rate"
+        which = f"{series.names[0]} does" if len(series.names) == 1 else "the reports do"
+        raise InputError(
+            f"{which} not match these groups: {counts[first, k]} people are {names[k]!r} in "
+            f"{facts.name(first)}, where it says {published}"
+        )
+    return truth
+
+
+def _tile_shares(facts: Facts, truth: NDArray[np.intp] | None) -> Floats:
+    """(n, K) the same shares for everybody."""
+    shares: Floats = np.tile(_find_shares(facts, truth), (facts.people, 1))
+    return shares
+
+
+def _find_shares(facts: Facts, truth: NDArray[np.intp] | None) -> Floats:
+    """(K,) shares of the groups: true, or in the largest disjoint published cells.
+
+    Of cells with ranges, rounded ones for instance, the middles count; the narrower a range, the
+    larger a cell of that size.
+    """
+    if truth is not None:
+        return np.bincount(truth, minlength=facts.groups) / len(truth)
+    sizes = facts.sizes[:, None]
+    low = np.maximum(facts.low, 0)
+    high = np.maximum(np.where(np.isfinite(facts.high), facts.high, sizes), low)
+    told = facts.sizes - (high - low).max(axis=1)
+    tells = np.flatnonzero((told > 0) & ~facts.derived)
+    counts = np.ones(facts.groups)  # one of each, for where nothing is told
+    covered = np.zeros(facts.people, np.bool_)
+    for number in tells[np.argsort(-told[tells], kind="stable")][:_TRIED]:
+        members = facts.sets[[number]].indices
+        if not covered[members].any():
+            covered[members] = True
+            counts += (low[number] + high[number]) / 2
+    shares: Floats = counts / counts.sum()
+    return shares
+
+
+class _Privacy(NamedTuple):
+    """What the reports' guarantees of differential privacy limit."""
+
+    limit: float | None
+    """The greatest leak; None if there is no guarantee of everything."""
+    words: str
+    """The guarantee, or why there is none; empty if there is no noise."""
+    nats: float | None = None
+    """The most that is told of everybody's group, where noise has no law that tells it."""
+
+
+def _read_guarantees(series: ReportSeries, prior: Floats) -> _Privacy:
+    if not any(report.noisy.any() for report in series.reports):
+        return _Privacy(None, "")
+    stated = []
+    for name, report in zip(series.names, series.reports, strict=True):
+        if not report.noisy.all():
+            return _Privacy(None, f"none, for numbers of {name} have no noise")
+        if (own := report.stated) is None:
+            return _Privacy(None, f"none, for {name} states no guarantee of exactly these rows")
+        stated.append(own)
+    try:
+        whole = compose(one.guarantee for one in stated)
+    except InputError as error:
+        return _Privacy(None, f"none, for the guarantees do not add up: {error}")
+    parts = f"epsilon {whole.epsilon:g}" + (f", delta {whole.delta:g}" if whole.delta else "")
+    nats, n = None, len(prior)
+    if any(one.fitted for one in stated):
+        nats = min(limit_private_nats(whole, n), n * log(prior.shape[1]))
+    words = f"{parts}, as {_STATE[len(stated) > 1]}"
+    return _Privacy(limit_private_leak(prior, whole), words, nats)

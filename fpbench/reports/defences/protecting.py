@@ -1,0 +1,313 @@
+"""Defences of a report that exists: fewer tables, larger cells, suppression, rounding, noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fpbench.base.arguments import show_value, to_generator
+from fpbench.base.errors import InputError, check_choice
+from fpbench.components.mechanism import Mechanism
+from fpbench.reports.defences.complementary import find_complements
+from fpbench.reports.defences.consistent_counts import make_consistent
+from fpbench.reports.defences.counts_with_noise import NoisyCounts, round_at_random
+from fpbench.reports.defences.merging_bins import merge_bins
+from fpbench.reports.defences.sums_of_counts import Sums
+from fpbench.reports.exact_blocks import ExactBlocks, stack_blocks, tabulate
+from fpbench.reports.reading.metric_names import parse_report_metric
+from fpbench.reports.rows import ReportedPeople, ReportRows
+from fpbench.reports.slices import Codes, number_slices
+
+_BY_GROUPS = ("min_group", "complementary")
+"""Defences that suppress cells by their true counts."""
+
+
+class Defences(NamedTuple):
+    """The parameters of `FairnessReport.protect`."""
+
+    by: Iterable[str] | None
+    order: int | None
+    tables: Iterable[Iterable[str]] | None
+    metrics: Sequence[str] | None
+    bins: Mapping[str, int | Sequence[float]] | None
+    min_cell: int
+    min_group: int
+    complementary: bool
+    sizes: bool
+    decimals: int | None
+    round_to: int | None
+    noise: Mechanism | str | Mapping[str, Any] | None
+    epsilon: float | None
+    delta: float | None
+    consistent: bool
+    rng: np.random.Generator | int | None
+
+
+def protect_rows(report: ReportRows, defences: Defences) -> ReportRows:
+    """The report with all defences; see `FairnessReport.protect`."""
+    _check_numbers(report, defences)
+    rows = _keep_tables(report, defences)
+    generator = to_generator("rng", defences.rng)
+    for name in defences.bins or ():
+        check_choice("column of bins", str(name), [column.name for column in report.columns])
+    left = {column.name for column in rows.columns}
+    if bins := {str(name): b for name, b in (defences.bins or {}).items() if str(name) in left}:
+        rows = merge_bins(ExactBlocks.of(rows, "merging bins"), bins).to_rows()
+    if defences.complementary:
+        rows = _suppress_with_complements(rows, report.people, defences)
+    elif defences.min_cell:
+        rows = _drop_small_cells(rows, defences.min_cell)
+    if defences.min_group and not defences.complementary:
+        rows = _suppress_small_groups(rows, defences.min_group)
+    if defences.round_to is not None:
+        rows = round_at_random(rows, defences.round_to, generator)
+    if defences.noise is not None:
+        rows = _add_noise(rows, defences, generator)
+    if defences.decimals is not None:
+        rows = round_rates(rows, defences.decimals)
+    if not defences.sizes:
+        rows = replace(rows, n=np.where(rows.n > 0, -1, rows.n))
+    record = _record(rows.defences, defences)
+    if not defences.sizes and (report.suppressed | (report.n >= 0)).all():
+        record["sizes"] = False
+    done = replace(_drop_idle_columns(rows), defences=record, people=report.people)
+    return done.state(report.stated if defences.noise is None else rows.guarantee)
+
+
+def round_rates(rows: ReportRows, decimals: int) -> ReportRows:
+    """The rows, with rates rounded to `decimals`, which adds to their distance from the truth."""
+    half = np.where(rows.is_rate, 0.5 * 10.0**-decimals, 0.0)
+    value = np.where(rows.is_rate, np.round(rows.value, decimals), rows.value)
+    return replace(rows, value=value, within=rows.within + half)
+
+
+def _check_numbers(report: ReportRows, defences: Defences) -> None:
+    """Raise InputError for parameters that are out of range, or exclude each other."""
+    done = report.defences
+    for what in ("order", "min_cell", "min_group"):
+        number = getattr(defences, what)
+        if number is not None and (not isinstance(number, int | np.integer) or number < 0):
+            raise InputError(
+                f"{what} must be a whole number of at least 0, not {show_value(number)}"
+            )
+    for what in ("min_cell", "min_group"):
+        if 0 < getattr(defences, what) < done.get(what, 0):
+            raise InputError(
+                f"{what}: the report was made with {done[what]}, and lacks what was left out: "
+                "protect the exact report"
+            )
+    decimals, base = defences.decimals, defences.round_to
+    if decimals is not None:
+        if not isinstance(decimals, int | np.integer) or not 0 <= decimals <= 15:
+            raise InputError(
+                f"decimals must be a whole number from 0 to 15, not {show_value(decimals)}"
+            )
+        if not report.is_rate.any():
+            raise InputError("decimals round rates, and the report has none: leave decimals out")
+        if decimals > done.get("decimals", 15):
+            raise InputError(
+                f"decimals: the report's rates were rounded to {done['decimals']} already"
+            )
+    if base is not None and (not isinstance(base, int | np.integer) or base < 2):
+        raise InputError(f"round_to must be a whole number of at least 2, not {show_value(base)}")
+    _check_noise(report, defences)
+    noisy = defences.noise is not None or report.noisy.any()
+    if noisy and not defences.sizes and report.is_rate.any():
+        raise InputError(
+            "sizes: what noisy rates without sizes give away cannot be measured; publish the "
+            "sizes, which have noise, too"
+        )
+
+
+def _add_noise(rows: ReportRows, defences: Defences, rng: np.random.Generator) -> ReportRows:
+    """Rows of numbers with noise; consistent ones, where asked."""
+    assert defences.noise is not None
+    noisy = NoisyCounts.of(rows, defences.noise, defences.epsilon, defences.delta, rng)
+    if defences.consistent:
+        answers = make_consistent(Sums.of(noisy.counts), noisy.answers)
+        noisy = replace(noisy.as_normal(), answers=answers)
+    return noisy.to_rows()
+
+
+def _check_noise(report: ReportRows, defences: Defences) -> None:
+    if defences.noise is None:
+        if defences.epsilon is not None or defences.delta is not None or defences.consistent:
+            raise InputError(
+                'epsilon, delta and consistent need noise: noise = "discrete-laplace", ...'
+            )
+    elif defences.round_to is not None:
+        raise InputError("round_to must not be together with noise")
+    elif (
+        any(by.get(what) for by in (defences._asdict(), report.defences) for what in _BY_GROUPS)
+        or report.suppressed.any()
+    ):
+        raise InputError(
+            "min_group and complementary suppress cells by their true counts, which noise hides"
+        )
+
+
+def _keep_tables(report: ReportRows, defences: Defences) -> ReportRows:
+    """The rows of tables and metrics that are asked for; columns that cut no slice are dropped."""
+    names = [column.name for column in report.columns]
+    used, kept = report.cells >= 0, np.ones(len(report), np.bool_)
+    if defences.by is not None:
+        wanted = _find_columns(defences.by, names, "by")
+        kept &= ~np.delete(used, wanted, axis=1).any(axis=1)
+    if defences.order is not None:
+        most = int(used.sum(axis=1).max(initial=0))
+        if defences.order > most and len(report):
+            raise InputError(
+                f"order: slices of the report cross at most {most} columns, not {defences.order}"
+            )
+        kept &= used.sum(axis=1) <= defences.order
+    if defences.tables is not None:
+        crossed = np.zeros(len(report), np.bool_)
+        for table in defences.tables:
+            wanted = _find_columns(table, names, "tables")
+            here = (used == np.isin(np.arange(len(names)), wanted)).all(axis=1)
+            if not here.any():
+                raise InputError(
+                    f"tables: the report has no slices by {' and '.join(map(str, table)) or 'none'}"
+                )
+            crossed |= here
+        kept &= crossed
+    if defences.metrics is not None:
+        names = parse_metrics(defences.metrics)
+        there = np.unique(report.metric).tolist()
+        for name in names:
+            check_choice("metric of the report", name, there)
+        kept &= np.isin(report.metric, names)
+    return report if kept.all() else _drop_idle_columns(report.take(kept))
+
+
+def _drop_idle_columns(rows: ReportRows) -> ReportRows:
+    """The same without columns that cut no slice."""
+    left = np.flatnonzero((rows.cells >= 0).any(axis=0))
+    return replace(rows, columns=tuple(rows.columns[c] for c in left), cells=rows.cells[:, left])
+
+
+def parse_metrics(metrics: Sequence[str]) -> list[str]:
+    """The metrics of these names; InputError if they are no list of names."""
+    if isinstance(metrics, str) or not len(metrics):
+        raise InputError(f"metrics must be a list of names, not {show_value(metrics)}")
+    return list(dict.fromkeys(map(parse_report_metric, metrics)))
+
+
+def _find_columns(columns: Iterable[str], names: Sequence[str], what: str) -> list[int]:
+    wanted = [columns] if isinstance(columns, str) else list(map(str, columns))
+    for name in wanted:
+        check_choice(f"column of {what}", name, names)
+    return [names.index(name) for name in wanted]
+
+
+def _drop_small_cells(rows: ReportRows, least: int) -> ReportRows:
+    """The rows of blocks that are taken over at least this many people."""
+    unknown = (rows.n < 0) & ~rows.suppressed | rows.is_rate & (rows.noisy | (rows.round_to > 0))
+    if unknown.any():
+        row = int(np.flatnonzero(unknown)[0])
+        raise InputError(
+            f"row {row}, {rows.metric[row]} for {rows.describe_slice(row)}: min_cell needs the "
+            "exact n; protect the exact report"
+        )
+    block, places = rows.blocks
+    first = places.max(axis=1)
+    total = np.bincount(block, weights=rows.n, minlength=len(places))
+    total = np.where(rows.is_rate[first], total, rows.n[first])
+    # What is suppressed was in cells of the size that had been asked for before.
+    known = np.bincount(block, weights=rows.suppressed, minlength=len(places)) == 0
+    return rows.take(((total >= least) & known)[block])
+
+
+def _suppress_small_groups(rows: ReportRows, least: int) -> ReportRows:
+    """The rows, without the values of blocks that have a group of fewer people."""
+    blocks = ExactBlocks.of(rows, "min_group")
+    small = ~blocks.hidden & (blocks.base.min(axis=1) < least)
+    return replace(blocks, below=np.where(small, least, blocks.below)).to_rows()
+
+
+def _suppress_with_complements(
+    rows: ReportRows, people: ReportedPeople | None, defences: Defences
+) -> ReportRows:
+    """The rows, without the values of small cells, cells of small groups, and complements.
+
+    The report does not say which of these a suppressed cell is.
+    """
+    min_cell, min_group = defences.min_cell, defences.min_group
+    blocks = ExactBlocks.of(rows, "complementary")
+    small = ~blocks.hidden & (blocks.base.sum(axis=1) < min_cell)
+    few = ~blocks.hidden & (blocks.base.min(axis=1) < min_group)
+    before = max(rows.defences.get(what, 0) for what in ("min_cell", "min_group"))
+    if not (min_cell or min_group or before or blocks.hidden.any()):
+        raise InputError("complementary needs cells to suppress: give min_cell or min_group")
+    if people is None:
+        raise InputError(
+            "complementary needs to know who is in which slice: give the people by "
+            "report.with_people(X, predictions, labels)"
+        )
+    codes = people.code(rows.columns)
+    every, place = _find_all_blocks(blocks, codes)
+    suppressed = np.ones(len(every), np.bool_)  # what earlier defences left out, too
+    suppressed[place[(place >= 0) & ~blocks.hidden & ~small & ~few]] = False
+    least = max(min_cell, rows.defences.get("min_cell", 0))
+    more = np.append(find_complements(every, suppressed, least, codes), False)[place]
+    hidden = blocks.hidden | few | more
+    return replace(blocks, below=np.where(hidden, 0, -1)).take(~small).to_rows()
+
+
+def _find_all_blocks(blocks: ExactBlocks, people: Codes) -> tuple[ExactBlocks, Codes]:
+    """All blocks of the same tables and metrics that have people, and the place of each block.
+
+    All people count as one group. The place of a block without people is -1.
+
+    Parameters
+    ----------
+    blocks
+        Some blocks of a report.
+    people
+        (n, columns + 2) codes of the columns, label and prediction of each.
+    """
+    import pandas as pd
+
+    group: Any = pd.Categorical(["all"] * len(people))
+    names, metric = np.unique(blocks.metric, return_inverse=True)
+    crossed, table = np.unique(blocks.cells >= 0, axis=0, return_inverse=True)
+    parts = [
+        tabulate(
+            blocks.columns, list(people[:, :-2].T), group, people[:, -1], people[:, -2],
+            tables=[np.flatnonzero(columns).tolist()],
+            metrics=names[np.unique(metric.ravel()[table.ravel() == t])].tolist(),
+        )
+        for t, columns in enumerate(crossed)
+    ]  # fmt: skip
+    every = stack_blocks(parts[0] if parts else blocks, parts)
+    keys = [np.column_stack([b.cells, np.searchsorted(names, b.metric)]) for b in (every, blocks)]
+    _, number = number_slices(np.concatenate(keys))
+    place = np.full(int(number.max(initial=-1)) + 1, -1)
+    place[number[: len(every)]] = np.arange(len(every))
+    place = place[number[len(every) :]]
+    for counts, all_ in ((blocks.counted, every.counted), (blocks.base, every.base)):
+        there = np.append(all_.sum(axis=1), 0)[place]
+        if ((counts.sum(axis=1) != there) & ~blocks.hidden).any():
+            raise InputError(
+                "complementary: the report is not about its people; they must stay as they were "
+                "when it was made of them"
+            )
+    return every, place
+
+
+def _record(done: Mapping[str, Any], defences: Defences) -> dict[str, Any]:
+    """The defences applied, by parameter; a later one replaces an earlier one."""
+    record = dict(done)
+    for what in ("min_cell", "min_group", "decimals", "round_to"):
+        if getattr(defences, what):
+            record[what] = int(getattr(defences, what))
+    if defences.decimals == 0:
+        record["decimals"] = 0
+    if defences.consistent:
+        record["consistent"] = True
+    if defences.complementary:
+        record["complementary"] = True
+    return record

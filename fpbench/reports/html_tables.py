@@ -1,0 +1,102 @@
+"""A report as one HTML page, to be read: a table for each crossing of columns."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+
+from fpbench.base.text import escape_unprintable
+from fpbench.reports.rows import ReportRows
+from fpbench.reports.slices import REPORT_METRICS, Codes
+
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 70rem; padding: 1rem; }
+h1 { font-size: 1.5rem; margin: .5rem 0; }
+summary { cursor: pointer; font-weight: 600; padding: .5rem 0; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { border-bottom: 1px solid #8886; padding: .3rem .7rem; text-align: left; }
+th { vertical-align: bottom; }
+th.metric { padding-top: 1rem; }
+td { min-width: 4.5rem; }
+td.number, th.number { text-align: right; white-space: nowrap; }
+small { opacity: .7; }
+@media (max-width: 30rem) { td.number small { display: block; } }
+"""
+
+_METRICS = list(REPORT_METRICS)
+
+
+def to_page(report: ReportRows, title: str) -> str:
+    """A standalone page; every name is escaped."""
+    _, first, table = np.unique(report.cells >= 0, axis=0, return_index=True, return_inverse=True)
+    blocks = report.blocks[1]
+    of_block = table.ravel()[blocks.max(axis=1)] if len(report) else np.zeros(0, np.int64)
+    crossed = (report.cells >= 0).sum(axis=1)
+    order = sorted(range(len(first)), key=lambda t: (crossed[first[t]], first[t]))
+    parts = [
+        _write_table(report, blocks[of_block == t], opened=crossed[first[t]] < 2) for t in order
+    ]
+    slices = len(np.unique(report.cells, axis=0))
+    groups = ", ".join(map(escape, report.groups))
+    done = "; ".join(f"{name} {_say(value)}" for name, value in report.defences.items()) or "none"
+    done += f". Differential privacy: {stated}" if (stated := report.stated) else ""
+    lines = [
+        '<!doctype html>', '<html lang="en">', '<head>', '<meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{escape(title)}</title>", f"<style>{_STYLE}</style>", "</head>", "<body>",
+        f"<h1>{escape(title)}</h1>",
+        f"<p>By group ({groups}), for {slices:,} slice{'s' * (slices != 1)} of people. "
+        f"Defences: {escape(done)}.</p>",
+        *parts, "</body>", "</html>", "",
+    ]  # fmt: skip
+    return escape_unprintable("\n".join(lines), but="\n")
+
+
+def _write_table(report: ReportRows, blocks: Codes, *, opened: bool) -> str:
+    cuts = [c for c in range(len(report.columns)) if report.cells[blocks.max(axis=1)[0], c] >= 0]
+    names = [report.columns[c].name for c in cuts]
+    heads = "".join(f"<th>{escape(name)}</th>" for name in names or [""])
+    heads += "".join(f'<th class="number">{escape(group)}</th>' for group in report.groups)
+    lines, metric = [], ""
+    wide = max(len(names), 1) + len(report.groups)
+    for rows in sorted(blocks, key=lambda rows: _METRICS.index(report.metric[rows.max()])):
+        own = int(rows.max())
+        if report.metric[own] != metric:
+            metric = str(report.metric[own])
+            lines.append(f'<tr><th class="metric" colspan="{wide}">{escape(metric)}</th></tr>')
+        cells = [report.columns[c].values[report.cells[own, c]] for c in cuts]
+        texts = "".join(f"<td>{escape(text)}</td>" for text in cells or ["everybody"])
+        values = (_write_value(report, int(row)) for row in rows)
+        numbers = "".join(f'<td class="number">{value}</td>' for value in values)
+        lines.append(f"<tr>{texts}{numbers}</tr>")
+    what = f"By {' and '.join(names)}" if names else "Everybody"
+    return (
+        f"<details{' open' if opened else ''}><summary>{escape(what)}</summary>"
+        f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>\n'
+        + "\n".join(lines)
+        + "\n</tbody></table></div></details>"
+    )
+
+
+def _write_value(report: ReportRows, row: int) -> str:
+    if row < 0:
+        return ""
+    if report.suppressed[row]:
+        below = report.below[row]
+        return (
+            f"<small>a group has fewer than {below}</small>" if below else "<small>hidden</small>"
+        )
+    if np.isnan(report.value[row]):
+        return "<small>nobody</small>"
+    value = f"{report.value[row]:.6g}"
+    n = report.n[row]
+    return value if n < 0 else f"{value} <small>of {n:,}</small>"
+
+
+def _say(value: object) -> str:
+    if isinstance(value, dict):
+        return " ".join(str(part) for part in value.values())
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)

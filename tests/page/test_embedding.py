@@ -1,0 +1,56 @@
+"""What travels inside a page comes out as it went in."""
+
+import math
+
+import numpy as np
+import pytest
+from coded import decode_column
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fpbench.page import embedding
+from fpbench.store.packing import is_identical
+
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.floats(), st.integers(), st.text(), st.sampled_from([1, 1.0, True])
+)
+
+
+def alike(one, other):
+    """The same to the last bit, but that one NaN is as good as another."""
+    return is_identical(one, other) or (one != one and other != other)
+
+
+@given(st.lists(VALUES))
+def test_a_column_keeps_its_values_to_the_last_bit(values):
+    coded = embedding.unpack(embedding.pack(embedding.encode_column(values)))
+    back = decode_column(coded)
+    assert len(back) == len(values)
+    assert all(map(alike, back, values))
+
+
+def test_values_that_recur_are_written_once():
+    assert embedding.encode_column(["a", "b", "a", "a"]) == {"of": ["a", "b"], "at": [0, 1, 0, 0]}
+    assert embedding.encode_column(["a", "b", "c"]) == {"all": ["a", "b", "c"]}
+
+
+def test_what_a_browser_cannot_hold_is_spelt_out():
+    coded = embedding.encode_column([math.nan, -math.inf, 2**53 + 1])
+    assert coded["all"] == [{"is": "nan"}, {"is": "-inf"}, {"is": "9007199254740993"}]
+    assert embedding.to_plain(np.float64(0.5)) == 0.5
+    assert type(embedding.to_plain(np.int64(3))) is int
+
+
+@given(st.text())
+def test_packed_text_holds_no_letter_of_html(text):
+    packed = embedding.pack(text)
+    assert packed.replace("+", "").replace("/", "").replace("=", "").isalnum()
+    assert packed == embedding.pack(text)
+    assert embedding.unpack(packed) == text
+
+
+@pytest.mark.parametrize("value", [0.123456789012, 1234567.891, -1e-12, 0.0])
+def test_means_are_rounded_to_what_anybody_reads(value):
+    (found,) = embedding.round_numbers([value])
+    assert math.isclose(found, value, rel_tol=1e-7)
+    assert embedding.round_numbers([None, math.inf]) == [None, {"is": "inf"}]

@@ -1,0 +1,179 @@
+"""Noise in reports: private over all tables, and consistent where asked."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import beta
+from test_fairness_report import NUMBERS, RATES, count_true, make_people
+from test_protecting import make_exact
+
+from fpbench import FairnessReport, InputError
+from fpbench.reports import REPORT_METRICS
+
+METRICS = st.lists(st.sampled_from(list(REPORT_METRICS)), min_size=1, max_size=5, unique=True)
+
+
+def list_numbers(report):
+    """The numbers of people behind rows, once each: by slice, label, prediction and group."""
+    numbers = {}
+    for row in range(len(report)):
+        key = (*report.cells[row], report.label[row], report.group[row])
+        value, n = report.value[row], report.n[row]
+        if report.is_rate[row]:
+            counted = value * n if n else 0.0
+            numbers[(*key, 1)], numbers[(*key, 0)] = counted, n - counted
+        else:
+            numbers[(*key, report.prediction[row])] = value
+    return numbers
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 99), k=st.integers(2, 4), metrics=METRICS, order=st.integers(0, 2))
+def test_another_group_of_one_person_costs_no_more_than_epsilon(seed, k, metrics, order):
+    """By the definition of Laplace noise: what all numbers change by, over its scale."""
+    report, (X, predictions, labels), groups = make_exact(
+        seed=seed, k=k, metrics=metrics, order=order
+    )
+    names = sorted(set(groups))
+    person = seed % len(groups)
+    changed = groups.copy()
+    changed[person] = names[(names.index(groups[person]) + 1) % len(names)]
+    if set(changed) < set(groups):
+        return
+    other = FairnessReport.from_predictions(
+        X, predictions, changed, by=list(X), order=order, labels=labels, metrics=metrics, min_cell=0
+    )
+    one, two = list_numbers(report), list_numbers(other)
+    assert one.keys() == two.keys()  # which slices are published tells nothing of groups
+    change = sum(abs(one[key] - two[key]) for key in one)
+    noisy = report.protect(noise="discrete-laplace", epsilon=2.0, rng=0)
+    assert change / noisy.scale.max() <= 2.0 + 1e-9
+    if "selection-rate" in metrics:  # the person is in a slice of every table
+        views = 2 if any(REPORT_METRICS[name].label is not None for name in metrics) else 1
+        assert change >= noisy.scale.max() * 2.0 / views - 1e-9
+    assert noisy.scale.min() == noisy.scale.max()
+
+
+@pytest.mark.slow
+def test_epsilon_survives_an_attack_on_the_whole_report():
+    """A test of one person's group by all numbers it is in; the bound holds with 99.9 %."""
+    options = {"metrics": ["selection-rate", "selected"], "order": 1, "n": 60}
+    report, (X, predictions, labels), groups = make_exact(**options)
+    changed = groups.copy()
+    changed[0] = "ann" if groups[0] == "bob" else "bob"
+    other = FairnessReport.from_predictions(
+        X, predictions, changed, by=list(X), labels=labels, metrics=options["metrics"], min_cell=0
+    )
+    draws, epsilon = 400, 2.0
+    moved = {
+        key: (value, list_numbers(other)[key])
+        for key, value in list_numbers(report).items()
+        if value != list_numbers(other)[key]
+    }
+    hits = []
+    for side, source in enumerate((report, other)):
+        scores = np.empty(draws)
+        for draw in range(draws):
+            noisy = source.protect(noise="discrete-laplace", epsilon=epsilon, rng=2 * draw + side)
+            numbers = list_numbers(noisy)
+            scores[draw] = sum(
+                abs(numbers[key] - two) - abs(numbers[key] - one)
+                for key, (one, two) in moved.items()
+            )
+        hits.append(int((scores >= 2).sum()))
+    # Clopper-Pearson: the least share of one, over the greatest of the other.
+    low = beta.ppf(0.0005, hits[0], draws - hits[0] + 1)
+    high = beta.ppf(0.9995, hits[1] + 1, draws - hits[1])
+    assert np.log(low / high) <= epsilon
+    assert hits[0] > 1.3 * hits[1]  # and the test sees something
+
+
+@pytest.mark.slow
+@settings(max_examples=12)
+@given(
+    seed=st.integers(0, 99),
+    k=st.integers(2, 4),
+    metrics=st.sampled_from([["selected", "rejected"], RATES[:1], RATES, NUMBERS, ["selected"]]),
+    min_cell=st.sampled_from([0, 20]),
+    epsilon=st.sampled_from([0.5, 5.0, 50.0]),
+)
+def test_consistent_numbers_are_whole_and_sums_of_each_other(seed, k, metrics, min_cell, epsilon):
+    report, people, _ = make_exact(seed=seed, k=k, metrics=metrics, min_cell=min_cell)
+    noisy = report.protect(noise="laplace", epsilon=epsilon, consistent=True, rng=seed)
+    assert noisy.defences["consistent"]
+    assert assert_consistent(noisy, report) or min_cell
+    facts = noisy.facts(*people)
+    assert facts.noisy.all()
+
+
+def assert_consistent(noisy, report):
+    """Whether some numbers of columns' slices are sums of published ones."""
+    numbers = list_numbers(noisy)
+    cuts = [*(column.name for column in report.columns), "label"]
+    frame = pd.DataFrame(list(numbers), columns=[*cuts, "group", "p"])
+    frame["number"] = np.round(list(numbers.values()), 6)
+    exact = list_numbers(report)
+    frame["true"] = [exact[key] for key in numbers]
+    assert (frame["number"] >= 0).all()
+    assert (frame["number"] == np.rint(frame["number"])).all()
+    # All groups of a slice together are those that are known to be there.
+    slices = frame.groupby([*cuts, "p"])[["number", "true"]].sum()
+    assert np.allclose(slices["number"], slices["true"])
+    full = {}
+    for column in cuts:
+        others = [name for name in (*cuts, "group", "p") if name != column]
+        parts = frame[frame[column] >= 0].groupby(others)[["number", "true"]].sum()
+        wholes = frame[frame[column] < 0].set_index(others)[["number", "true"]]
+        both = wholes.join(parts.add_suffix("_parts"), how="inner")
+        # Where the slices that are published hold everybody, whoever that is.
+        size = both.groupby([name for name in others if name != "group"])[["true", "true_parts"]]
+        full[column] = (size.transform("sum").diff(axis=1).iloc[:, 1] == 0).to_numpy()
+        assert (both["number"] == both["number_parts"])[full[column]].all()
+    return all(full[column].any() for column in cuts[:-1])
+
+
+@pytest.mark.quick_cases(1)
+@pytest.mark.parametrize("min_cell", [0, 10])
+def test_slices_by_three_columns_are_consistent_where_a_column_tells_another(min_cell):
+    """Whole numbers of larger slices, each by itself, leave none for smaller ones here."""
+    X, predictions, _, groups = make_people(600)
+    X = X.assign(
+        kind=X["job"].map({"clerk": "in", "smith": "in", "farmer": "out"}),
+        town=np.random.default_rng(0).choice(list("abcd"), len(X)),
+    )
+    report = FairnessReport.from_predictions(
+        X, predictions, groups, by=["age", "job", "kind", "town", "hours"], order=3, bins=3,
+        min_cell=min_cell,
+    )  # fmt: skip
+    noisy = report.protect(noise="discrete-laplace", epsilon=5.0, consistent=True, rng=0)
+    assert assert_consistent(noisy, report) or min_cell
+
+
+def test_consistent_numbers_are_nearer_to_the_truth():
+    report, people, groups = make_exact(600, metrics=["selected", "rejected"])
+    errors = []
+    for consistent in (False, True):
+        noisy = [
+            report.protect(noise="laplace", epsilon=1.0, consistent=consistent, rng=seed).value
+            for seed in range(5)
+        ]
+        errors.append(np.abs(np.array(noisy) - report.value).mean())
+    assert errors[1] < 0.6 * errors[0]
+    facts = report.protect(noise="laplace", epsilon=1.0, consistent=True, rng=0).facts(*people)
+    assert np.abs(facts.low - count_true(facts, report, groups)).max() > 0
+    with pytest.raises(InputError, match="epsilon, delta and consistent need noise"):
+        report.protect(consistent=True)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "discrete-laplace", "gaussian", "exponential"])
+def test_consistent_numbers_are_read_as_of_normal_noise_of_the_same_spread(noise):
+    """And no law limits what they tell: the guarantee does."""
+    report, people, _ = make_exact(200, metrics=["selected", "rejected"])
+    own = {"noise": noise, "epsilon": 4.0} | ({"delta": 1e-3} if noise == "gaussian" else {})
+    alone, fitted = (report.protect(**own, consistent=c, rng=0) for c in (False, True))
+    assert fitted.stated.fitted and (fitted.sigma > 0).all()
+    spread = alone.sigma if noise == "gaussian" else np.sqrt(2) * alone.width
+    np.testing.assert_allclose(fitted.sigma, spread)
+    assert (fitted.facts(*people).sigma > 0).all()
