@@ -1,6 +1,7 @@
 # The names of the first tier, and the rooms of the second: see `docs/api.md`.
 from . import auditing as auditing
 from . import base as base
+from . import builtin as builtin
 from . import claims as claims
 from . import correction as correction
 from . import data as data
@@ -22,8 +23,6 @@ from .api.run import plan as plan
 from .api.run import run as run
 from .api.saved_run import Run as Run
 from .api.saved_run import load as load
-from .auditing.excessive_risk.measure import excessive_risk as excessive_risk
-from .auditing.individual_fairness.measure import individual_fairness as individual_fairness
 from .base.errors import BudgetError as BudgetError
 from .base.errors import DataError as DataError
 from .base.errors import FpbenchError as FpbenchError
@@ -34,6 +33,10 @@ from .base.errors import NameUnknownError as NameUnknownError
 from .base.errors import PluginError as PluginError
 from .base.errors import RunLostError as RunLostError
 from .base.errors import StoreError as StoreError
+from .builtin.pate.excessive_risk.measure import excessive_risk as excessive_risk
+from .builtin.private_tree.individual_fairness.measure import (
+    individual_fairness as individual_fairness,
+)
 from .claims.rates import unfairness as unfairness
 from .components.attack_kinds import Adversary as Adversary
 from .components.attack_kinds import Component as Component

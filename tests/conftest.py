@@ -46,7 +46,7 @@ LONGEST = (
     "system/test_real_data.py", "correction/exact/test_agreement.py", "execution/test_runner.py",
     "execution/test_verification.py",
     "privacy/test_ledger.py", "matrix/test_malformed.py", "docs/test_docs.py",
-    "builtin/test_ip.py", "builtin/test_pafer.py", "docs/test_notebooks.py", "base/test_trust.py",
+    "builtin/ferry/test_ip.py", "builtin/pafer/test_pafer.py", "docs/test_notebooks.py", "base/test_trust.py",
     "reports/assessments/test_assessing.py", "builtin/test_census_synthetic.py",
 )  # fmt: skip
 """The files that take longest. They come first, so that no process of xdist ends alone with one."""

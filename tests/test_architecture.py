@@ -93,10 +93,11 @@ THIRD_PARTIES = [
 
 
 def test_builtins_import_only_what_a_third_party_may():
-    """Public names of both tiers, and private modules of a built-in's own kind."""
-    private = {
-        path: ".".join(path.relative_to(PACKAGE.parent).parts[:-1]) + "._" for path in BUILTINS
-    }
+    """Public names of both tiers, and helpers of built-in components.
+
+    What of them belongs to a paper, import-linter says; and which may check arguments as rooms do.
+    """
+    private = dict.fromkeys(BUILTINS, ("fpbench.builtin.", "fpbench.base."))
     assert not [
         f"{path} uses {name}"
         for path in THIRD_PARTIES
@@ -226,6 +227,8 @@ def test_every_public_name_is_there():
 def test_components_import_heavy_libraries_only_inside_methods():
     heavy = HEAVY - {"numpy", "pydantic"}
     for path in BUILTINS:
+        if path.name == "estimator.py":
+            continue  # has the base classes of scikit-learn
         for node in parse(path).body:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = (
@@ -319,8 +322,9 @@ def test_nothing_is_unpickled_while_a_run_is_made_and_read(tmp_path):
 def test_the_page_of_the_rooms_names_files_that_are_there():
     page = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \|(.*)\|$", page, re.M)
-    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    assert {room for room, _ in rows} == rooms - {"builtin"}
+    assert {room for room, _ in rows} == {
+        path.parent.name for path in PACKAGE.glob("*/__init__.py")
+    }
     named = [
         (f"{room}/{name}", name)
         for room, row in rows

@@ -40,8 +40,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 import fpbench
 from fpbench import Codes
-from fpbench.auditing.individual_fairness.similarity import measure_nearest_people, scale_people
-from fpbench.auditing.individual_fairness.tree_boxes import measure_nearest_region
+from fpbench.builtin.private_tree.individual_fairness.similarity import (
+    measure_nearest_people,
+    scale_people,
+)
+from fpbench.builtin.private_tree.individual_fairness.tree_boxes import measure_nearest_region
 from fpbench.models import Rules
 
 FASTER = 20
@@ -98,7 +101,7 @@ def pairs(
     n = len(labels)
     matrix = scaled(table)
 
-    def ours() -> fpbench.auditing.SimilarityReport:
+    def ours() -> fpbench.builtin.SimilarityReport:
         return fpbench.individual_fairness(labels, table.features, tau=tau, domain=table.domain)
 
     (mine,) = in_turns(repeats, ours)

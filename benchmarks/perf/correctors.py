@@ -163,15 +163,15 @@ def shown(measured: Measured, base: float, name: str) -> str:
 
 def time_building(repeats: int) -> tuple[float, float]:
     """Medians of the seconds in which `ip` builds its model, and of those of a whole correction."""
-    from fpbench.builtin.correctors import _ip_solver
-    from fpbench.builtin.correctors._ip_model import IntegerModel
+    from fpbench.builtin.ferry import ip_solver
+    from fpbench.builtin.ferry.ip_model import IntegerModel
 
     groups, people, limit, _ = BUILDING
     problem, built, whole = instance(groups, people, 0.03), [], []
     solve = component("corrector", "ip", model="counts", time_limit=limit).correct
     for _ in range(repeats):
         started = time.perf_counter()
-        _ip_solver.translate(IntegerModel(CountedProblem(problem), counted=True).program)
+        ip_solver.translate(IntegerModel(CountedProblem(problem), counted=True).program)
         built.append(time.perf_counter() - started)
         started = time.perf_counter()
         solve(problem)

@@ -43,9 +43,9 @@ from sklearn.neural_network import MLPClassifier
 
 import fpbench
 from fpbench import DataHome
-from fpbench.auditing.excessive_risk.draws import People, RiskSums
-from fpbench.builtin.learners._pate_model import StandardizedFeatures, encode_finite
-from fpbench.builtin.learners._teacher_parts import deal_parts
+from fpbench.builtin.pate.excessive_risk.draws import People, RiskSums
+from fpbench.builtin.pate.learner import deal_parts
+from fpbench.builtin.pate.model import StandardizedFeatures, encode_finite
 from fpbench.models import MLPTraining, Networks
 from fpbench.privacy import VoteLabels
 

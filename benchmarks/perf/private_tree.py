@@ -37,6 +37,7 @@ from typing import Any
 
 import numpy as np
 import sklearn
+from fpbench.builtin.private_tree.private_tree import PrivateFairTree
 from numpy.typing import NDArray
 from platformdirs import user_cache_dir
 from rich.console import Console
@@ -44,9 +45,9 @@ from rich.table import Table
 from sklearn.tree import DecisionTreeClassifier
 
 from fpbench import DataHome, Sample
+from fpbench.builtin import PrivateTreeClassifier
 from fpbench.builtin.datasets.adult import Adult
-from fpbench.builtin.learners.private_fair_tree import PrivateFairTree
-from fpbench.models import PrivateTreeClassifier, encode
+from fpbench.models import encode
 
 SLOWER = 10.0
 """How many times scikit-learn's seconds training may take."""

@@ -1,10 +1,9 @@
-"""Measurements of trained models: excessive risk, individual fairness, bounds on epsilon.
+"""Audits of models: bounds on epsilon from below, halves of people for shadow models.
 
-Plugins may import what `__init__.pyi` lists: the reports of `fpbench.excessive_risk` and
-`fpbench.individual_fairness`, what private models have so that their risk can be measured, and
-bounds on epsilon from below.
+Plugins may import what `__init__.pyi` lists: also what private models have so that their risk can
+be measured, and suffixes for measures of groups.
 
-Imports `base`, `data`, `components`, `privacy`, `models`.
+Imports `base`, `data`, `components`.
 """
 
 import lazy_loader

@@ -5,10 +5,14 @@ from fpbench import Lazy, hookimpl
 
 def _list_components(kind: str, **classes: str) -> list[Lazy]:
     """References to components of a kind, each in the file of its name."""
-    return [
-        Lazy(module.replace("_", "-"), f"fpbench.builtin.{kind}.{module}:{name}")
-        for module, name in classes.items()
-    ]
+    return _name_components(
+        kind, {module.replace("_", "-"): f"{module}:{name}" for module, name in classes.items()}
+    )
+
+
+def _name_components(folder: str, places: dict[str, str]) -> list[Lazy]:
+    """References to components in a folder: the module and class of each, by name."""
+    return [Lazy(name, f"fpbench.builtin.{folder}.{place}") for name, place in places.items()]
 
 
 @hookimpl
@@ -32,19 +36,26 @@ def fpbench_datasets() -> list[Lazy]:
 
 @hookimpl
 def fpbench_learners() -> list[Lazy]:
-    return _list_components(
-        "learners",
-        decision_tree="DecisionTree",
-        pate="Pate",
-        group_aware="GroupAware",
-        plain="Plain",
-        private_fair_tree="PrivateFairTree",
-        private_tree="PrivateTree",
-        exponentiated_gradient="ExponentiatedGradient",
-        threshold_optimizer="ThresholdOptimizer",
-        correlation_remover="CorrelationRemover",
-        grid_search="GridSearch",
-    )
+    return [
+        *_list_components(
+            "learners",
+            decision_tree="DecisionTree",
+            group_aware="GroupAware",
+            plain="Plain",
+            exponentiated_gradient="ExponentiatedGradient",
+            threshold_optimizer="ThresholdOptimizer",
+            correlation_remover="CorrelationRemover",
+            grid_search="GridSearch",
+        ),
+        *_name_components("pate", {"pate": "learner:Pate"}),
+        *_name_components(
+            "private_tree",
+            {
+                "private-fair-tree": "learners:PrivateFairTree",
+                "private-tree": "learners:PrivateTree",
+            },
+        ),
+    ]
 
 
 @hookimpl
@@ -57,48 +68,52 @@ def fpbench_engines() -> list[Lazy]:
 
 @hookimpl
 def fpbench_disclosures() -> list[Lazy]:
-    return _list_components(
-        "disclosures",
-        published="Published",
-        hidden="Hidden",
-        estimated="Estimated",
-        noisy="Noisy",
-        report="Report",
-        structure="Structure",
-    )
+    return [
+        *_list_components(
+            "disclosures",
+            hidden="Hidden",
+            estimated="Estimated",
+            noisy="Noisy",
+            report="Report",
+            structure="Structure",
+        ),
+        *_name_components("ferry", {"published": "published:Published"}),
+    ]
 
 
 @hookimpl
 def fpbench_adversaries() -> list[Lazy]:
-    classes = {
-        "a1": "ferry:A1",
-        "a1-ferry": "ferry:A1Ferry",
-        "a2": "ferry:A2",
-        "a2-ferry": "ferry:A2Ferry",
-        "a2-proba": "ferry:A2Proba",
-        "a2-query": "mehnaz:A2Query",
-        "csmia": "mehnaz:CSMIA",
-        "lomia": "mehnaz:LOMIA",
-        "adapt-aia": "aalmoes:AdaptAIA",
-        "adapt-aia-hard": "aalmoes:AdaptAIAHard",
-        "twin": "twin:Twin",
-    }
     return [
-        *(Lazy(name, f"fpbench.builtin.adversaries.{cls}") for name, cls in classes.items()),
-        *_list_components("adversaries", majority="Majority", prior="Prior"),
+        *_list_components("adversaries", majority="Majority", prior="Prior", twin="Twin"),
+        *_name_components(
+            "adversaries",
+            {
+                "a2-query": "mehnaz:A2Query",
+                "csmia": "mehnaz:CSMIA",
+                "lomia": "mehnaz:LOMIA",
+                "adapt-aia": "aalmoes:AdaptAIA",
+                "adapt-aia-hard": "aalmoes:AdaptAIAHard",
+            },
+        ),
+        *_name_components(
+            "ferry",
+            {
+                "a1": "adversaries:A1",
+                "a1-ferry": "adversaries:A1Ferry",
+                "a2": "adversaries:A2",
+                "a2-ferry": "adversaries:A2Ferry",
+                "a2-proba": "adversaries:A2Proba",
+            },
+        ),
     ]
 
 
 @hookimpl
 def fpbench_correctors() -> list[Lazy]:
-    return _list_components(
-        "correctors",
-        none="NoCorrection",
-        exact="Exact",
-        cp="CP",
-        ip="IP",
-        posterior="Posterior",
-    )
+    return [
+        *_list_components("correctors", none="NoCorrection", posterior="Posterior"),
+        *_name_components("ferry", {"exact": "exact:Exact", "cp": "cp:CP", "ip": "ip:IP"}),
+    ]
 
 
 @hookimpl
@@ -115,28 +130,31 @@ def fpbench_mechanisms() -> list[Lazy]:
 
 @hookimpl
 def fpbench_policies() -> list[Lazy]:
-    paper = {
-        "0/uniform": "ZeroUniform",
-        "0/total-valid": "ZeroTotalValid",
-        "1/uniform": "OneUniform",
-        "1/total-valid": "OneTotalValid",
-        "uniform/uniform": "UniformUniform",
-        "uniform/total-valid": "UniformTotalValid",
-        "total-valid/uniform": "TotalValidUniform",
-        "total-valid/total-valid": "TotalValidTotalValid",
-    }
     return [
-        *(Lazy(name, f"fpbench.builtin.policies.paper:{cls}") for name, cls in paper.items()),
         *_list_components("policies", clip="Clip", project="Project"),
+        *_name_components(
+            "pafer",
+            {
+                "0/uniform": "policies:ZeroUniform",
+                "0/total-valid": "policies:ZeroTotalValid",
+                "1/uniform": "policies:OneUniform",
+                "1/total-valid": "policies:OneTotalValid",
+                "uniform/uniform": "policies:UniformUniform",
+                "uniform/total-valid": "policies:UniformTotalValid",
+                "total-valid/uniform": "policies:TotalValidUniform",
+                "total-valid/total-valid": "policies:TotalValidTotalValid",
+            },
+        ),
     ]
 
 
 @hookimpl
 def fpbench_auditors() -> list[Lazy]:
-    return _list_components(
-        "auditors",
-        excessive_risk="ExcessiveRisk",
-        group_fairness="GroupFairness",
-        individual_fairness="IndividualFairness",
-        pafer="Pafer",
-    )
+    return [
+        *_list_components("auditors", group_fairness="GroupFairness"),
+        *_name_components("pafer", {"pafer": "auditor:Pafer"}),
+        *_name_components("pate", {"excessive-risk": "risk_auditor:ExcessiveRisk"}),
+        *_name_components(
+            "private_tree", {"individual-fairness": "fairness_auditor:IndividualFairness"}
+        ),
+    ]

@@ -24,11 +24,22 @@ def predict_any(
 ) -> tuple[Codes, Rules | None]:
     """Predictions (n,) in {0, 1} of a model, and its rules.
 
-    `model`: any object with `predict`, and optionally `rules`; a fitted decision tree like
-    scikit-learn's; or predictions (n,). `X`: n rows of features, as the model takes them.
-    `positive`: the label that counts as 1; needed if labels are not 0 and 1 or truth values.
+    Parameters
+    ----------
+    model
+        Any object with `predict`, and optionally `rules`; a fitted decision tree like
+        scikit-learn's; or predictions (n,).
+    X
+        n rows of features, as the model takes them.
+    rng
+        For a model that draws its predictions.
+    positive
+        The label that counts as 1; needed if labels are not 0 and 1 or truth values.
 
-    Raises InputError if the model predicts other labels, or not once for each row.
+    Raises
+    ------
+    InputError
+        If the model predicts other labels, or not once for each row.
     """
     name, answer = read_predictions(model, X, rng)
     return check_binary(name, answer, positive, nameable=True), get_rules(model, positive)
@@ -99,8 +110,17 @@ def ask_predictions(model: Any, X: Any, rng: np.random.Generator | None = None) 
 def get_rules(model: Any, positive: Any = None) -> Rules | None:
     """The rules of a model: its own, or those of a tree like scikit-learn's; None if it has none.
 
-    Raises InputError if the tree predicts anything but 0 and 1, and none of its labels is
-    `positive`.
+    Parameters
+    ----------
+    model
+        Any object.
+    positive
+        The label that counts as 1.
+
+    Raises
+    ------
+    InputError
+        If the tree predicts anything but 0 and 1, and none of its labels is `positive`.
     """
     rules = (
         tree_rules(model, positive=positive)

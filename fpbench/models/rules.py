@@ -25,21 +25,30 @@ class Branches:
     People with a value of at most `threshold` in column `column` go left. Values are numbers of
     single precision, as `encode` makes them. Below a node with a single label nothing is decided,
     whether it has children or not; children come after their parents.
+
+    Attributes
+    ----------
+    left, right
+        (nodes,) the children of each node; -1 at a leaf.
+    column
+        (nodes,) index into `columns` of the column that is tested; undefined at a leaf.
+    threshold
+        (nodes,) value that it is compared with.
+    labels
+        (nodes,) what is predicted below each node: 1 for label 0, 2 for label 1, 3 for both.
+    columns
+        Where the columns come from.
+    encoding
+        How features become columns; None: features are columns already.
     """
 
     left: NDArray[np.intp]
     right: NDArray[np.intp]
-    """(nodes,) the children of each node; -1 at a leaf."""
     column: NDArray[np.intp]
-    """(nodes,) index into `columns` of the column that is tested; undefined at a leaf."""
     threshold: NDArray[np.float64]
-    """(nodes,) value that it is compared with."""
     labels: Codes
-    """(nodes,) what is predicted below each node: 1 for label 0, 2 for label 1, 3 for both."""
     columns: tuple[EncodedColumn, ...]
-    """Where the columns come from."""
     encoding: Encoding | None
-    """How features become columns; None: features are columns already."""
 
 
 @dataclass(frozen=True, eq=False)

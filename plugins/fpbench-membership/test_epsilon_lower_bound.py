@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 import fpbench
 from fpbench import Guarantee, InputError, Learner, Subject
-from fpbench.models import TreeRecipe
+from fpbench.builtin import TreeRecipe
 
 Pate, Plain, PrivateFairTree, PrivateTree = (
     fpbench.discover().component("learner", name)

@@ -14,8 +14,8 @@ from toy_runs import ATTACK
 
 import fpbench
 from fpbench import InputError
-from fpbench.auditing.excessive_risk.report import RiskReport
 from fpbench.base.text import format_number
+from fpbench.builtin.pate.excessive_risk.report import RiskReport
 from fpbench.cli.screen.results import show_leaderboard
 from fpbench.matrix.matrix import read
 from fpbench.results.verdicts.judging import _describe_scale

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from fpbench import Dataset, Guess, InputError, Problem, SolverStatus, Table, Weighing
-from fpbench.builtin.correctors.exact import Exact
 from fpbench.builtin.correctors.none import NoCorrection
 from fpbench.builtin.disclosures.hidden import Hidden
-from fpbench.builtin.disclosures.published import Published
+from fpbench.builtin.ferry.exact import Exact
+from fpbench.builtin.ferry.published import Published
 from fpbench.builtin.learners.plain import Plain
 from fpbench.claims import FORMS, METRICS, LinearConstraint, RateConstraint
 from fpbench.correction.weights import scale_confidence

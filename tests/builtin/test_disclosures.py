@@ -16,7 +16,7 @@ from fpbench import COUNT_SENSITIVITY, InputError, Mechanism, Sample
 from fpbench.builtin.disclosures.estimated import Estimated
 from fpbench.builtin.disclosures.hidden import Hidden
 from fpbench.builtin.disclosures.noisy import Noisy
-from fpbench.builtin.disclosures.published import Published
+from fpbench.builtin.ferry.published import Published
 from fpbench.builtin.learners.exponentiated_gradient import ExponentiatedGradient
 from fpbench.builtin.learners.plain import Plain
 from fpbench.builtin.mechanisms.laplace import Laplace

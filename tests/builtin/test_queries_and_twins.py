@@ -9,9 +9,9 @@ import fpbench
 from fpbench import View
 from fpbench.builtin.adversaries._balancing import guess_weighted, weigh_groups
 from fpbench.builtin.adversaries.aalmoes import AdaptAIA, AdaptAIAHard
-from fpbench.builtin.adversaries.ferry import A2, A2Proba
 from fpbench.builtin.adversaries.mehnaz import CSMIA, LOMIA, A2Query, find_cases
 from fpbench.builtin.adversaries.twin import Twin
+from fpbench.builtin.ferry.adversaries import A2, A2Proba
 from fpbench.data import ModelAnswers
 
 SMALL = {"parameters": {"max_iter": 20}}

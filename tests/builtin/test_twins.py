@@ -4,7 +4,7 @@ import fpbench
 from fpbench import Learner
 from fpbench.builtin.learners.decision_tree import DecisionTree
 from fpbench.builtin.learners.plain import Plain
-from fpbench.builtin.learners.private_fair_tree import PrivateFairTree
+from fpbench.builtin.private_tree.learners import PrivateFairTree
 
 
 def test_twins_are_the_same_learner_without_fairness():

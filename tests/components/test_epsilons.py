@@ -15,8 +15,8 @@ from scipy import stats
 import fpbench
 from fpbench import COUNT_SENSITIVITY, LEAST_EPSILON, Guarantee, InputError, check_epsilon
 from fpbench.base.public_names import list_public_names, list_rooms
-from fpbench.builtin.auditors._pafer_queries import halve_epsilon
 from fpbench.builtin.mechanisms._simulated import simulate_discrete_laplace
+from fpbench.builtin.pafer.queries import halve_epsilon
 from fpbench.components.catalog import discover
 from fpbench.privacy import Curator, Ledger, RecordingCurator
 
@@ -134,7 +134,7 @@ def audit(epsilon):
 
 
 def train(epsilon):
-    tree = fpbench.models.PrivateTreeClassifier(epsilon=epsilon, bounds=(0, 1), max_depth=1)
+    tree = fpbench.builtin.PrivateTreeClassifier(epsilon=epsilon, bounds=(0, 1), max_depth=1)
     tree.fit(np.array([[0.1], [0.9]]), [0, 1])
 
 
@@ -163,7 +163,7 @@ ENTRANCES = {
     "RecordingCurator.histogram": lambda e: RecordingCurator(curator()).histogram(
         [0] * 4, 1, epsilon=e, mechanism=LAPLACE
     ),
-    "TreeRecipe": lambda e: fpbench.models.TreeRecipe(epsilon=e),
+    "TreeRecipe": lambda e: fpbench.builtin.TreeRecipe(epsilon=e),
     "VoteCost.sigma": lambda e: fpbench.privacy.VoteCost(10).sigma(e, 1e-5),
     "attack_mechanism": lambda e: fpbench.testing.attack_mechanism(
         LAPLACE, epsilon=e, rng=np.random.default_rng(0)
@@ -233,10 +233,10 @@ def test_a_share_that_is_too_little_is_named():
     with pytest.raises(
         InputError, match=r"epsilon \* leaf_share must be at least 1e-09, not 5e-10"
     ):
-        fpbench.models.TreeRecipe(epsilon=1e-9)
+        fpbench.builtin.TreeRecipe(epsilon=1e-9)
     with pytest.raises(InputError, match="epsilon of each of max_depth levels must be at least"):
-        fpbench.models.TreeRecipe(epsilon=4e-9, max_depth=6)
-    fpbench.models.TreeRecipe(epsilon=2e-9, max_depth=1)
+        fpbench.builtin.TreeRecipe(epsilon=4e-9, max_depth=6)
+    fpbench.builtin.TreeRecipe(epsilon=2e-9, max_depth=1)
     with pytest.raises(InputError, match=r"epsilon / 2, of each of two .*, not 7\.5e-10"):
         halve_epsilon(1.5e-9)
 

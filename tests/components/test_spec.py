@@ -85,7 +85,7 @@ def test_the_code_hash_follows_base_classes_and_private_modules_of_the_kind(monk
     )
     hash_code.__wrapped__(discover().component("adversary", "a2"))
     assert {
-        "fpbench.builtin.adversaries.ferry", "fpbench.models.classifiers", "fpbench.models.encoding"
+        "fpbench.builtin.ferry.adversaries", "fpbench.models.classifiers", "fpbench.models.encoding"
     } <= {*read}  # fmt: skip
     read.clear()
     hash_code.__wrapped__(discover().component("learner", "plain"))
@@ -104,7 +104,7 @@ def test_the_code_hash_follows_base_classes_and_private_modules_of_the_kind(monk
         ("corrector", "exact", "fpbench.correction.exact.two_group_moves"),
         ("learner", "pate", "fpbench.models.batched.logistic"),
         ("learner", "pate", "fpbench.privacy.noisy_votes"),
-        ("learner", "private-tree", "fpbench.models.private_tree.growth"),
+        ("learner", "private-tree", "fpbench.builtin.private_tree.growth"),
         ("adversary", "a2", "fpbench.components.records"),
         ("dataset", "adult", "fpbench.tabular.tabular_dataset"),
         ("mechanism", "discrete-gaussian", "fpbench.privacy.accounting"),
@@ -138,7 +138,7 @@ from .deep.other import thing
 from strange import aside
 
 def use():
-    from fpbench.auditing import RiskReport
+    from fpbench.builtin import RiskReport
     return fpbench.excessive_risk, fpbench.data.Domain, accounting.Ledger, models.encode, aside.x
 """
 
@@ -158,7 +158,7 @@ def test_the_code_of_a_strangers_package_is_followed_however_it_imports(tmp_path
     found = set(_hash_module("strange.component", None)[1])
     assert found == {
         "fpbench.components.records", "fpbench.claims.rates", "fpbench.correction.exact.solve",
-        "fpbench.auditing.excessive_risk.report", "fpbench.auditing.excessive_risk.measure",
+        "fpbench.builtin.pate.excessive_risk.report", "fpbench.builtin.pate.excessive_risk.measure",
         "fpbench.data.domain", "fpbench.privacy.ledger", "fpbench.models.encoding",
         "strange.sibling", "strange.deep", "strange.deep.helper", "strange.deep.other",
         "strange.aside",

@@ -1,0 +1,222 @@
+"""Many models trained with fresh private randomness, and people's losses under them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench import InputError
+from fpbench.auditing import PrivateModel, RedrawnModels, VotedModel
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_Floats = NDArray[np.float64]
+
+_AT_ONCE = 2_000_000
+"""Greatest size of an array of losses."""
+_SMALLEST = float(np.finfo(np.float64).eps)
+"""Probabilities are at least this far from 0 and 1, as in scikit-learn's `log_loss`."""
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """The people that risks are measured on, and their labels."""
+
+    name: str
+    """`train`, what the model learnt from, or `test`."""
+    features: DataFrame
+    labels: _Floats
+    """(n,) in {0, 1}: of `train`, those without privacy."""
+    sensitive: NDArray[np.intp]
+    """(n,) group codes in 0..K-1; no group is empty."""
+    rows: NDArray[np.intp]
+    """(n,) row numbers in the sample they come from."""
+    design: _Floats | None = None
+    """(n, d) design matrix of students; None if the model does not expose it."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelBatch:
+    """Scores and parameters of some of the R models."""
+
+    scores: list[_Floats]
+    """For each evaluation (R, n) probabilities of label 1, or logits."""
+    logits: bool
+    distances: _Floats | None = None
+    """(R,) distances of parameters to the baseline's."""
+    pulls: _Floats | None = None
+    """(R,) bounds on these distances from the gradient at the baseline."""
+    flips: NDArray[np.bool_] | None = None
+    """(R, m) whether the noise changed a majority of votes."""
+
+    def without_scores(self) -> ModelBatch:
+        """The batch without its largest arrays."""
+        return replace(self, scores=[])
+
+
+@dataclass(eq=False)
+class RiskSums:
+    """Sums over independent units: models, or pairs of antithetic ones."""
+
+    people: People
+    base: _Floats
+    """(n,) losses by the baseline."""
+    belongs: _Floats
+    """(n, K) 1 / members of a group for its members, else 0."""
+    models: int = 0
+    right: float = 0.0
+    total: _Floats = field(default_factory=lambda: np.zeros(1))
+    squares: _Floats = field(default_factory=lambda: np.zeros(1))
+    by_group: list[_Floats] = field(default_factory=list)
+    """Mean excess loss of each group and unit, (units, K)."""
+
+    @classmethod
+    def of(cls, people: People, base: _Floats) -> RiskSums:
+        """Empty sums."""
+        members = np.bincount(people.sensitive)
+        return cls(people, base, np.eye(len(members))[people.sensitive] / members)
+
+    def add(self, scores: _Floats, logits: bool, paired: bool) -> None:
+        """Add the scores (R, n) of some models."""
+        labels = self.people.labels
+        self.models += len(scores)
+        self.right += float(((scores > (0.0 if logits else 0.5)) == (labels == 1)).mean(1).sum())
+        excess = cross_entropy(scores, labels, logits) - self.base
+        if paired:
+            excess = average_pairs(excess)
+        self.total = self.total + excess.sum(axis=0)
+        self.squares = self.squares + (excess**2).sum(axis=0)
+        self.by_group.append(excess @ self.belongs)
+
+    @property
+    def group_risks(self) -> _Floats:
+        """(units, K) mean excess losses of groups."""
+        return np.concatenate(self.by_group)
+
+    @property
+    def risk(self) -> _Floats:
+        """(n,) mean excess losses."""
+        return self.total / len(self.group_risks)
+
+    @property
+    def risk_error(self) -> _Floats:
+        """(n,) their standard errors; NaN for a single unit."""
+        units = len(self.group_risks)
+        if units < 2:
+            return np.full(len(self.base), np.nan)
+        variance = (self.squares / units - self.risk**2) / (units - 1)
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+    @property
+    def accuracy(self) -> float:
+        """Mean accuracy over models."""
+        return self.right / self.models
+
+
+def estimate_error(units: NDArray[Any]) -> Any:
+    """Standard error of the mean over the first axis; NaN for a single unit."""
+    if len(units) < 2:
+        return np.full(units.shape[1:], np.nan)[()]
+    return np.std(units, axis=0, ddof=1) / np.sqrt(len(units))
+
+
+def average_pairs(values: NDArray[Any]) -> _Floats:
+    """Elementwise means of the first and the second half of an array."""
+    half = len(values) // 2
+    return np.asarray((values[:half].astype(np.float64) + values[half:]) / 2)
+
+
+def cross_entropy(scores: _Floats, labels: _Floats, logits: bool) -> _Floats:
+    """Cross entropy of labels (n,) in {0, 1}, by probabilities of label 1 or by logits."""
+    if logits:
+        return np.asarray(np.logaddexp(0.0, (1 - 2 * labels) * scores))
+    chance = np.where(labels == 1, scores, 1 - scores)
+    return np.asarray(-np.log(np.clip(chance, _SMALLEST, 1 - _SMALLEST)))
+
+
+def draw_students(
+    model: VotedModel,
+    evaluations: list[People],
+    repetitions: int,
+    antithetic: bool,
+    rng: np.random.Generator,
+) -> Iterator[ModelBatch]:
+    """Batches of students trained with fresh noise, each as large as fits into memory.
+
+    Students learn from the people of the first evaluation.
+    """
+    star, width = model.theta_star, max(len(people.labels) for people in evaluations)
+    clean = model.votes[:, 1] > model.votes[:, 0]
+    most = max(_AT_ONCE // max(width, 1) // 2, 1) * 2
+    for start in range(0, repetitions, most):
+        noise = model.draw_noise(min(most, repetitions - start), rng, antithetic)
+        targets, weights = model.targets(noise)
+        students = model.fit_students(targets, weights)
+        noisy = model.votes + noise[..., :2]  # what comes after counts is no vote
+        flips = (noisy[..., 1] > noisy[..., 0]) != clean
+        designs = [cast("_Floats", people.design) for people in evaluations]
+        if star is None:
+            scores = [model.student_proba(students, design) for design in designs]
+            distances = getattr(model, "distances", None)
+            away = None if distances is None else np.asarray(distances(students), np.float64)
+            yield ModelBatch(scores, False, away, flips=flips)
+        else:
+            public = designs[0]
+            yield ModelBatch(
+                [students @ design.T for design in designs], True,
+                np.linalg.norm(students - star, axis=1),
+                _measure_gradients(public, star, targets, weights, model.penalty), flips,
+            )  # fmt: skip
+
+
+def _measure_gradients(
+    design: _Floats, star: _Floats, targets: _Floats, weights: _Floats | None, penalty: float
+) -> _Floats:
+    """Norms (R,) of the gradients at theta*, divided by the modulus of strong convexity."""
+    from scipy.special import expit
+
+    residuals = expit(design @ star) - targets
+    if weights is None:
+        shares = np.full(targets.shape, 1 / targets.shape[1])
+    else:
+        answered = weights.sum(axis=1, keepdims=True)
+        shares = np.divide(weights, answered, out=np.zeros_like(weights), where=answered > 0)
+    gradients = (residuals * shares) @ design + 2 * penalty * star
+    with np.errstate(divide="ignore", invalid="ignore"):  # without a penalty there is no bound
+        return np.asarray(np.linalg.norm(gradients, axis=1) / (2 * penalty))
+
+
+def draw_models(
+    model: PrivateModel, evaluations: list[People], repetitions: int, rng: np.random.Generator
+) -> ModelBatch:
+    """Scores of redrawn models, or of the one model; InputError if they are no probabilities."""
+    redraw = getattr(model, "redraw", None)
+    if redraw is None:
+        scores_of_parts = [predict_chances(model, people, rng)[None] for people in evaluations]
+        return ModelBatch(scores_of_parts, False)
+    drawn: RedrawnModels = redraw(repetitions, rng)
+    scores_of_parts = [
+        np.asarray(drawn.proba(people.features), np.float64) for people in evaluations
+    ]
+    for people, scores in zip(evaluations, scores_of_parts, strict=True):
+        _check(scores, (repetitions, len(people.labels)), "the redrawn models")
+    return ModelBatch(scores_of_parts, False)
+
+
+def predict_chances(model: Any, people: People, rng: np.random.Generator) -> _Floats:
+    """Probabilities (n,) of label 1 by one model."""
+    probabilities = np.asarray(
+        model.predict_proba(people.features, rng, people.sensitive), np.float64
+    )
+    _check(probabilities, (len(people.labels), 2), f"predict_proba of {type(model).__name__}")
+    return probabilities[:, 1]
+
+
+def _check(probabilities: _Floats, shape: tuple[int, ...], who: str) -> None:
+    if probabilities.shape != shape or not ((probabilities >= 0) & (probabilities <= 1)).all():
+        raise InputError(f"{who} must give probabilities {shape} in [0, 1]")

@@ -1,1 +1,0 @@
-"""Decision trees under differential privacy."""
