@@ -13,11 +13,11 @@ from . import tabular as tabular
 from . import testing as testing
 from .api.attack import AttackResult as AttackResult
 from .api.attack import attack as attack
+from .api.audit import GroupAudit as GroupAudit
 from .api.audit import audit as audit
 from .api.by_name import dataset as dataset
 from .api.correct import correct as correct
 from .api.correct import correctors_for as correctors_for
-from .api.group_audit import GroupAudit as GroupAudit
 from .api.run import RunPlan as RunPlan
 from .api.run import plan as plan
 from .api.run import run as run

@@ -201,7 +201,7 @@ class AttackResult:
         return write_one(lambda: choose_figure(self._draw(), name, "the attack"), name, file, width)
 
     def _draw(self) -> list[Figure]:
-        from fpbench.page.attack_figures import attack_figures
+        from fpbench.page.ideas import attack_figures
 
         return attack_figures(self.people, self.leaderboard().waterfall)
 

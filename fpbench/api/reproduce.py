@@ -15,7 +15,6 @@ from fpbench.execution.runner import Finished
 from fpbench.matrix.axes import MAX_CELLS
 from fpbench.matrix.matrix import Matrix, read
 from fpbench.matrix.plan import Plan
-from fpbench.matrix.studies import find_studies_folder, find_study_file
 from fpbench.results.verdicts.judging import Judgement, judge_results
 
 FULL = "full"
@@ -105,3 +104,14 @@ def reproduce(
 def judge(run: Run, matrix: Matrix) -> Reproduction:
     """A run compared with its matrix's expectations."""
     return Reproduction(run=run, **vars(judge_results(matrix, run.results())))
+
+
+def find_study_file(name: str) -> Path:
+    """The matrix file of a study, which need not exist."""
+    return find_studies_folder() / f"{name}.toml"
+
+
+def find_studies_folder() -> Path:
+    """The folder of all studies: in the package, or beside it in a checkout."""
+    inside = Path(__file__).parents[1] / "benchmarks"
+    return inside if inside.is_dir() else Path(__file__).parents[2] / "benchmarks"

@@ -17,21 +17,28 @@ def _name_components(folder: str, places: dict[str, str]) -> list[Lazy]:
 
 @hookimpl
 def fpbench_datasets() -> list[Lazy]:
-    return _list_components(
-        "datasets",
-        acs_income="ACSIncome",
-        acs_public_coverage="ACSPublicCoverage",
-        adult="Adult",
-        bank="Bank",
-        census_synthetic="CensusSynthetic",
-        compas="Compas",
-        credit_card="CreditCard",
-        csv="CSV",
-        german="German",
-        parkinsons="Parkinsons",
-        parquet="Parquet",
-        table="GivenTable",
-    )
+    return [
+        *_list_components(
+            "datasets",
+            adult="Adult",
+            bank="Bank",
+            census_synthetic="CensusSynthetic",
+            compas="Compas",
+            credit_card="CreditCard",
+            german="German",
+            parkinsons="Parkinsons",
+            table="GivenTable",
+        ),
+        *_name_components(
+            "datasets",
+            {
+                "acs-income": "acs:ACSIncome",
+                "acs-public-coverage": "acs:ACSPublicCoverage",
+                "csv": "own_files:CSV",
+                "parquet": "own_files:Parquet",
+            },
+        ),
+    ]
 
 
 @hookimpl
@@ -84,10 +91,12 @@ def fpbench_disclosures() -> list[Lazy]:
 @hookimpl
 def fpbench_adversaries() -> list[Lazy]:
     return [
-        *_list_components("adversaries", majority="Majority", prior="Prior", twin="Twin"),
         *_name_components(
             "adversaries",
             {
+                "majority": "prior:Majority",
+                "prior": "prior:Prior",
+                "twin": "twin:Twin",
                 "a2-query": "mehnaz:A2Query",
                 "csmia": "mehnaz:CSMIA",
                 "lomia": "mehnaz:LOMIA",
@@ -118,13 +127,15 @@ def fpbench_correctors() -> list[Lazy]:
 
 @hookimpl
 def fpbench_mechanisms() -> list[Lazy]:
-    return _list_components(
+    return _name_components(
         "mechanisms",
-        discrete_gaussian="DiscreteGaussian",
-        discrete_laplace="DiscreteLaplace",
-        exponential="Exponential",
-        gaussian="Gaussian",
-        laplace="Laplace",
+        {
+            "discrete-gaussian": "gaussian:DiscreteGaussian",
+            "discrete-laplace": "laplace:DiscreteLaplace",
+            "exponential": "exponential:Exponential",
+            "gaussian": "gaussian:Gaussian",
+            "laplace": "laplace:Laplace",
+        },
     )
 
 

@@ -1,4 +1,6 @@
 # Public names, and the module each is in: see the docstring of `__init__.py`.
+from .base_learners import LearnerOverBase as LearnerOverBase
+from .base_learners import SklearnLearner as SklearnLearner
 from .batched.logistic import fit_logistic as fit_logistic
 from .batched.logistic import fit_logistic_apart as fit_logistic_apart
 from .batched.logistic import logistic_proba as logistic_proba
@@ -14,7 +16,6 @@ from .classifiers import Recipe as Recipe
 from .classifiers import random_state as random_state
 from .encoding import Encoding as Encoding
 from .encoding import encode as encode
-from .learner_over_base import LearnerOverBase as LearnerOverBase
 from .model_outputs import get_rules as get_rules
 from .model_outputs import predict_any as predict_any
 from .published_trees import PublishedTree as PublishedTree
@@ -28,4 +29,3 @@ from .rules import RuleBased as RuleBased
 from .rules import Rules as Rules
 from .rules import encoded_names as encoded_names
 from .rules import tree_rules as tree_rules
-from .sklearn_learner import SklearnLearner as SklearnLearner

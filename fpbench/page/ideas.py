@@ -1,8 +1,11 @@
-"""The figures of the papers, and of every sweep, if a run has the results for them."""
+"""The figures of the papers, of every sweep and of an attack, if there are results for them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.components.measures import MeasureFigure
@@ -24,6 +27,9 @@ from fpbench.results.defences import OF_MODELS
 from fpbench.results.leaderboard import LEAK_RANKING
 from fpbench.results.pareto import ON_FRONT, PARETO
 from fpbench.results.waterfall import Waterfall
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _AT: dict[str, str] = {
     "penalty": "lambda (penalty)",
@@ -335,3 +341,41 @@ def _spread(run: Gathered, at: Callable[[Combination], Place | None]) -> bool:
     """Whether positions on an axis are better visible on a logarithmic scale."""
     places = [place for one in run.combinations if isinstance(place := at(one), float)]
     return bool(places) and min(places) > 0 and max(places) / min(places) >= 20
+
+
+_BINS = 20
+
+
+def attack_figures(people: DataFrame, waterfall: Waterfall | None) -> list[Figure]:
+    """The figures of an attack.
+
+    `people`: a row for each person with `group` and `risk`, as in `AttackResult.people`.
+    `waterfall`: what each level of knowledge adds, if known.
+    """
+    drawn = [_draw_risks(people)]
+    if waterfall is not None:
+        levels = [tuple(level.labels.get(kind, "") for kind in KINDS) for level in waterfall.levels]
+        one = draw_waterfalls([waterfall], dict.fromkeys(levels, 0))
+        drawn += [one] if one is not None else []
+    return drawn
+
+
+def _draw_risks(people: DataFrame) -> Figure:
+    """The share of people of each group in each class of risk."""
+    series = []
+    for group, risks in people.groupby("group", sort=False, observed=True)["risk"]:
+        counts, edges = np.histogram(risks, _BINS, (0, 1))
+        shares = 100 * counts / len(risks)
+        middles = 100 * (edges[:-1] + edges[1:]) / 2
+        points = (
+            FigurePoint(x, y, None, None, len(risks), 0)
+            for x, y in zip(middles.tolist(), shares.tolist(), strict=True)
+        )
+        series.append(Series(f"{group} ({len(risks):,} people)", tuple(points)))
+    return Figure(
+        "people", "How likely the adversary finds each person's group",
+        "Share of the people of each group by the probability that the adversary gives their true "
+        f"group, in {_BINS} classes.",
+        Axis("probability of the true group, %"), Axis("people of the group, %"),
+        (Panel("", tuple(sorted(series, key=lambda one: one.name))),),
+    )  # fmt: skip

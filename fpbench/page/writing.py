@@ -1,4 +1,7 @@
-"""Reports and figures as files."""
+"""The page and figures of a run as files.
+
+The page is one HTML file with its data, its script and plotly, which makes no requests.
+"""
 
 from __future__ import annotations
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from fpbench import DataError, DataHome
-from fpbench.builtin.datasets.acs_income import ACSIncome
-from fpbench.builtin.datasets.acs_public_coverage import ACSPublicCoverage
+from fpbench.builtin.datasets.acs import ACSIncome, ACSPublicCoverage
 
 BOTH = pytest.mark.parametrize("cls", [ACSIncome, ACSPublicCoverage], ids=lambda cls: cls.name)
 
@@ -86,7 +85,7 @@ def by_hand(path: Path, cls: type) -> tuple[list[list[str]], list[int]]:
 
 def coded(cls: type, home: DataHome, **parameters: Any) -> tuple[list[list[str]], list[int]]:
     """The same as the loader has it, words turned back into codes."""
-    from fpbench.builtin.datasets._acs import _RACE, _SEX
+    from fpbench.builtin.datasets.acs import _RACE, _SEX
 
     people = cls(**parameters).read(home)
     columns = people.columns
@@ -317,7 +316,7 @@ def test_without_folktables_the_command_that_installs_it_is_said(
 ) -> None:
     monkeypatch.setitem(sys.modules, "folktables", None)
     monkeypatch.setitem(sys.modules, "folktables.load_acs", None)
-    monkeypatch.setattr("fpbench.builtin.datasets._acs.find_spec", lambda name: None)
+    monkeypatch.setattr("fpbench.builtin.datasets.acs.find_spec", lambda name: None)
     with pytest.raises(DataError, match=r"pip install 'fpbench-toolkit\[acs\]'"):
         ACSIncome().fetch(DataHome((tmp_path,)))
     assert "pip install 'fpbench-toolkit[acs]'" in str(ACSIncome().absent(DataHome((tmp_path,))))

@@ -12,8 +12,7 @@ import fpbench
 from fpbench import DataError, HiddenError, InputError, View
 from fpbench.builtin.adversaries import _attack_model
 from fpbench.builtin.adversaries._attack_model import SPACES, Range
-from fpbench.builtin.adversaries.majority import Majority
-from fpbench.builtin.adversaries.prior import Prior
+from fpbench.builtin.adversaries.prior import Majority, Prior
 from fpbench.builtin.ferry.adversaries import A1, A2, A1Ferry, A2Ferry, A2Proba
 from fpbench.models import FAMILIES
 

@@ -12,11 +12,9 @@ from scipy import stats
 import fpbench
 from fpbench import COUNT_SENSITIVITY, InputError, Mechanism, Sensitivity, discover
 from fpbench.builtin.mechanisms import _exact
-from fpbench.builtin.mechanisms.discrete_gaussian import DiscreteGaussian
-from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
 from fpbench.builtin.mechanisms.exponential import LOSSES, Exponential
-from fpbench.builtin.mechanisms.gaussian import Gaussian
-from fpbench.builtin.mechanisms.laplace import Laplace
+from fpbench.builtin.mechanisms.gaussian import DiscreteGaussian, Gaussian
+from fpbench.builtin.mechanisms.laplace import DiscreteLaplace, Laplace
 from fpbench.components.guarantee import NEIGHBOURS
 
 COUNTS = np.array([[3, 0, 12], [7, 1, 5]])
@@ -338,7 +336,7 @@ def test_secure_noise_does_not_use_the_generator(mechanism, rng):
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "module"), list(zip(SECURE[:2], ("discrete_laplace", "discrete_gaussian"), strict=True)),
+    ("mechanism", "module"), list(zip(SECURE[:2], ("laplace", "gaussian"), strict=True)),
     ids=["discrete-laplace", "discrete-gaussian"],
 )  # fmt: skip
 def test_secure_noise_is_added_before_anything_is_rounded(mechanism, module, rng, monkeypatch):

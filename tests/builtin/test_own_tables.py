@@ -12,8 +12,7 @@ from pydantic import ValidationError
 
 import fpbench
 from fpbench import DataError, DataHome, InputError, discover
-from fpbench.builtin.datasets.csv import CSV
-from fpbench.builtin.datasets.parquet import Parquet
+from fpbench.builtin.datasets.own_files import CSV, Parquet
 from fpbench.builtin.datasets.table import GivenTable
 from fpbench.components.spec import build_component, specify
 
@@ -260,7 +259,7 @@ def test_without_pyarrow_the_command_that_installs_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "people.parquet").touch()
-    monkeypatch.setattr("fpbench.builtin.datasets.parquet.find_spec", lambda name: None)
+    monkeypatch.setattr("fpbench.builtin.datasets.own_files.find_spec", lambda name: None)
     assert "pip install 'fpbench-toolkit[parquet]'" in str(Parquet.unavailable())
     with pytest.raises(DataError, match=r"pip install 'fpbench-toolkit\[parquet\]'"):
         Parquet(path=str(tmp_path / "people.parquet"), label_column="a", sensitive="b").load(

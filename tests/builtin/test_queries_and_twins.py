@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import fpbench
 from fpbench import View
-from fpbench.builtin.adversaries._balancing import guess_weighted, weigh_groups
+from fpbench.builtin.adversaries._learned_adversary import guess_weighted, weigh_groups
 from fpbench.builtin.adversaries.aalmoes import AdaptAIA, AdaptAIAHard
 from fpbench.builtin.adversaries.mehnaz import CSMIA, LOMIA, A2Query, find_cases
 from fpbench.builtin.adversaries.twin import Twin

@@ -167,7 +167,7 @@ def test_nothing_is_imported_to_find_nothing():
     script = (
         "import sys, fpbench\n"
         "from fpbench.models import Recipe\n"
-        "import fpbench.models.sklearn_learner\n"
+        "import fpbench.models.base_learners\n"
         f"for family in {list(FAMILIES)}:\n"
         "    Recipe(family, {}, True).check({'predict_proba', 'sample_weight'})\n"
         "    Recipe(family, {}, True).check_balance()\n"

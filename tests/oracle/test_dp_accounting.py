@@ -8,11 +8,9 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.rdp import RdpAccountant
 
 from fpbench import COUNT_SENSITIVITY
-from fpbench.builtin.mechanisms.discrete_gaussian import DiscreteGaussian
-from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
 from fpbench.builtin.mechanisms.exponential import LOSSES
-from fpbench.builtin.mechanisms.gaussian import Gaussian
-from fpbench.builtin.mechanisms.laplace import Laplace
+from fpbench.builtin.mechanisms.gaussian import DiscreteGaussian, Gaussian
+from fpbench.builtin.mechanisms.laplace import DiscreteLaplace, Laplace
 from fpbench.components.guarantee import NEIGHBOURS
 from fpbench.privacy import (
     VoteCost,

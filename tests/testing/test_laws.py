@@ -23,7 +23,7 @@ from instances import draw
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from fpbench import Claim, Correction, DataError, DataFile, InputError, SolverStatus
-from fpbench.builtin.adversaries.majority import Majority
+from fpbench.builtin.adversaries.prior import Majority
 from fpbench.builtin.auditors.group_fairness import GroupFairness
 from fpbench.builtin.correctors.none import NoCorrection
 from fpbench.builtin.datasets.census_synthetic import CensusSynthetic
@@ -31,8 +31,7 @@ from fpbench.builtin.datasets.table import GivenTable
 from fpbench.builtin.ferry.exact import Exact
 from fpbench.builtin.ferry.published import Published
 from fpbench.builtin.learners.plain import Plain
-from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
-from fpbench.builtin.mechanisms.laplace import Laplace
+from fpbench.builtin.mechanisms.laplace import DiscreteLaplace, Laplace
 from fpbench.builtin.policies.clip import Clip
 from fpbench.builtin.private_tree.learners import PrivateTree
 from fpbench.claims import RateConstraint

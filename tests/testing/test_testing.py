@@ -10,11 +10,9 @@ from scipy import stats
 import fpbench
 from fpbench import COUNT_SENSITIVITY, Guarantee, InputError, Mechanism, Sensitivity, discover
 from fpbench.auditing.epsilon_bounds import bound_by_hits
-from fpbench.builtin.mechanisms.discrete_gaussian import DiscreteGaussian
-from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
 from fpbench.builtin.mechanisms.exponential import Exponential
-from fpbench.builtin.mechanisms.gaussian import Gaussian
-from fpbench.builtin.mechanisms.laplace import Laplace
+from fpbench.builtin.mechanisms.gaussian import DiscreteGaussian, Gaussian
+from fpbench.builtin.mechanisms.laplace import DiscreteLaplace, Laplace
 from fpbench.components.guarantee import NEIGHBOURS
 from fpbench.testing import PAIRS, attack_mechanism, check_mechanism, epsilon_lower_bound
 

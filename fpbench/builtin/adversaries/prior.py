@@ -1,4 +1,4 @@
-"""The adversary that draws groups at random by their shares."""
+"""Adversaries that know the shares of the groups alone."""
 
 import numpy as np
 
@@ -32,3 +32,27 @@ class Prior(HoldingOut):
             beliefs=np.tile(shares, (len(values), 1)),
             held_out_beliefs=np.tile(shares, (len(check_values), 1)),
         )  # fmt: skip
+
+
+class Majority(HoldingOut):
+    """Guesses the most frequent group of the attack set for everyone.
+
+    Its beliefs are the shares of the groups, the same for everyone. A useful adversary must be more
+    accurate. It uses only the number of target people.
+    """
+
+    name = "majority"
+    summary = "guesses the most frequent group for everyone: the baseline to beat"
+    sees = frozenset({"labels"})
+
+    def guess(self, view: View, rng: np.random.Generator) -> Guess:
+        """Count groups in a random part of the attack set.
+
+        Raises DataError if the attack set has fewer than two people.
+        """
+        held_out, training = split_rows(len(view.attack), self.held_out, rng)
+        shares = estimate_shares(view.attack.sensitive[training], len(view.attack.groups))
+        beliefs, held_out_beliefs = (
+            np.tile(shares, (people, 1)) for people in (len(view.target), len(held_out))
+        )
+        return Guess.from_beliefs(beliefs, held_out, held_out_beliefs)

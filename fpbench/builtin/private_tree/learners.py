@@ -1,4 +1,4 @@
-"""A differentially private decision tree."""
+"""Differentially private decision trees: for accuracy, and for similar people."""
 
 from __future__ import annotations
 

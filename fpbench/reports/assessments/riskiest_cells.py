@@ -1,4 +1,4 @@
-"""The published cells that give away most, one after the other."""
+"""The published cells that give away most, one after the other, and all as a heat map."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from scipy import stats
 
 import fpbench
 from fpbench import Classifier, DataError, Guarantee, HiddenError, InputError, discover
-from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
 from fpbench.builtin.mechanisms.gaussian import Gaussian
+from fpbench.builtin.mechanisms.laplace import DiscreteLaplace
 from fpbench.builtin.private_tree.learners import PrivateFairTree, PrivateTree
 from fpbench.data import Domain
 from fpbench.models import RuleBased

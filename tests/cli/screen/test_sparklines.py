@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpbench.cli.screen.sparklines import LEVELS, draw_sparkline, list_curves
+from fpbench.cli.screen.results import LEVELS, draw_sparkline, list_curves
 from fpbench.results.leaderboard import Leaderboard, Line
 from fpbench.results.rows.labels import ConfiguredComponent, name_parameters
 from fpbench.results.statistics.intervals import Interval

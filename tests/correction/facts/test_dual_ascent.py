@@ -11,7 +11,7 @@ from fpbench import InputError
 from fpbench.claims import Facts
 from fpbench.correction import condition_beliefs, propagate
 from fpbench.correction.facts import dual_ascent, exact_components
-from fpbench.correction.facts.table_sweeps import TableSweeps
+from fpbench.correction.facts.dual_ascent import TableSweeps
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Risks of logistic students of noisy labels in closed form, by a normal approximation.
+"""Risks of logistic students of noisy labels in closed form: by a normal approximation, and bounds.
 
 The noise of different people's labels is independent, and a student learns from many of them. So
 its parameters are nearly normal, N(mu, C), and only mu and C are unknown:
@@ -11,6 +11,12 @@ its parameters are nearly normal, N(mu, C), and only mu and C are unknown:
 
 Both hold together at a fixed point. With E[f] = f(x'mu) it would be the usual linearisation (the
 delta method), which is 3 to 6 % off where this is less than 1 % off; it is the first step.
+
+Bounds on what noisy labels do to a student, and to people's risks (Tran et al.), need no normal
+approximation. theta* is learnt from clean labels and theta~ from noisy ones, both with the mean
+objective (1/m) sum of losses + lambda ||theta||^2, which is 2 lambda-strongly convex, and in which
+the intercept is a component of theta. With delta_x the noisy label minus the clean one,
+||theta~ - theta*|| <= ||sum delta_x x|| / (2 m lambda), whatever the noise: all bounds follow.
 """
 
 from __future__ import annotations

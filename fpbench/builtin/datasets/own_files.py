@@ -1,21 +1,22 @@
-"""The base of data sets from a user's own files."""
+"""Data sets from a user's own files: CSV and parquet."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from fpbench import DataError, DataFile, DataHome, Dataset, Table, table
+from fpbench.base import tell_extra
 from fpbench.data import DomainParameter, Dropped, Sensitive, measured_cuts
-from fpbench.tabular import domain_field, sensitive_field
+from fpbench.tabular import domain_field, read_csv, read_parquet, sensitive_field
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
 
 _READ_AT_ONCE = 32 * 1024**2
 """Greatest size in bytes of a file to read while planning: about a second."""
@@ -128,3 +129,72 @@ class OwnFile(Dataset):
     @abstractmethod
     def frame(self, path: Path) -> DataFrame:
         """The whole file as a frame; DataError if it cannot be read."""
+
+
+class CSV(OwnFile):
+    r"""A CSV file of your own, one row per person, with column names in the first line.
+
+    The file is UTF-8 text. A column is numeric if all its values are numbers; any other becomes a
+    categorical of strings, and so do whole numbers with leading zeros (codes).
+    An empty field, `?`, `NA`, `N/A`, `NaN`, `nan`, `null` or `NULL` is a missing value. A row with
+    more or fewer fields than the first line is an error that names its line.
+
+    Labels must be 0 or 1 (or true and false), or `positive` says which value counts as 1.
+
+    A feature that is the same for everyone, or an identifier (distinct words, or numbers that count
+    rows), is refused with the `drop` that leaves it out.
+    """
+
+    name = "csv"
+    summary = "your own table: a CSV file with a label and sensitive columns"
+
+    separator: str = Field(
+        ",", min_length=1, max_length=1, pattern='[^"\\r\\n]', description="separator of fields"
+    )
+
+    @classmethod
+    def write_example(cls, frame: DataFrame, path: Path) -> None:
+        """Write a frame as a file of this format."""
+        frame.to_csv(path, index=False)
+
+    def frame(self, path: Path) -> DataFrame:
+        """The whole file as a frame.
+
+        Raises DataError if it cannot be read, or a row and the first line differ in the number of
+        fields.
+        """
+        return read_csv(path, self.separator)
+
+
+class Parquet(OwnFile):
+    """A parquet file of your own, one row per person.
+
+    Numbers stay numbers; strings, booleans and categoricals become categoricals; other types
+    (dates, lists) are refused with the name of the column, which you may drop. A named index
+    becomes a column.
+
+    Labels must be 0 or 1 or booleans, or `positive` says which value counts as 1.
+
+    A feature that is the same for everyone, or an identifier (distinct words, or numbers that count
+    rows), is refused with the `drop` that leaves it out.
+    """
+
+    name = "parquet"
+    summary = "your own table: a parquet file with a label and sensitive columns"
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        """Why it cannot run here: without pyarrow."""
+        return None if find_spec("pyarrow") else f"needs pyarrow: {tell_extra('parquet')}"
+
+    @classmethod
+    def write_example(cls, frame: DataFrame, path: Path) -> None:
+        """Write a frame as a file of this format, if pyarrow is installed."""
+        if cls.unavailable() is None:
+            frame.to_parquet(path)
+
+    def frame(self, path: Path) -> DataFrame:
+        """The whole file as a frame; DataError if it cannot be read."""
+        if why := self.unavailable():
+            raise DataError(f"{path}: {why}")
+        return read_parquet(path)

@@ -1,4 +1,4 @@
-"""The base class of learners around a scikit-learn classifier of the user's choice."""
+"""Base classes of learners around a scikit-learn classifier, or around another learner."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
 from fpbench.base.errors import InputError
-from fpbench.components.attack_kinds import Learner
+from fpbench.claims.rates import RateConstraint
+from fpbench.components.attack_kinds import Component, Learner
 from fpbench.models.classifiers import FAMILIES, FAMILY_CHOICE, Recipe, random_state
 from fpbench.models.encoding import Encoding, encode
 
@@ -78,3 +79,33 @@ class SklearnLearner(Learner):
             except InputError as error:
                 return str(error)
         return None
+
+
+class LearnerOverBase(Learner):
+    """A learner that trains a base learner, with attributes delegated to it."""
+
+    needs = frozenset({"features", "labels", "sensitive"})
+
+    base: Learner = Field(description="learner to train on the transformed people")
+
+    @property
+    def gives_scores(self) -> bool:  # type: ignore[override]
+        """Whether the base gives scores."""
+        return self.base.gives_scores
+
+    def explain_no_scores(self) -> str | None:
+        """Why the base gives no probabilities."""
+        return self.base.explain_no_scores()
+
+    def twin(self) -> Learner | None:
+        """The base's twin on equally transformed people; None if the base has none."""
+        base = self.base.twin()
+        return None if base is None else self.model_copy(update={"base": base})
+
+    def asked(self) -> RateConstraint | None:
+        """The metric and tolerance that the base is trained for."""
+        return self.base.asked()
+
+    def incompatible(self, other: Component) -> str | None:
+        """Why the base cannot be combined with `other`."""
+        return super().incompatible(other) or self.base.incompatible(other)
