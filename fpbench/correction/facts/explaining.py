@@ -56,9 +56,8 @@ def explain_proof(facts: Facts, person: int, *, seconds: float = 30.0) -> tuple[
     deadline = find_deadline(seconds)
     published = np.flatnonzero(~facts.noisy & ~facts.derived)
     hard = facts.take(published)
-    log = ProofLog.of(hard)
     with LinearSolver() as solver:
-        allowed = prove_and_log(hard, None, deadline, log=log, person=person, solver=solver)
+        allowed, log = prove_and_log(hard, None, deadline, person, solver)
         if allowed[person].sum() > 1:
             return ()
         sets = _follow(hard, log, person)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
@@ -79,7 +80,12 @@ def prove(
     With more than two groups, each is taken in turn against all others together.
     """
     check_possible(facts, possible)
-    return prove_and_log(facts, possible, find_deadline(seconds), largest)
+    deadline = find_deadline(seconds)
+    allowed, _ = propagate_and_log(facts, possible)
+    with LinearSolver() as solver:
+        for _ in prove_in_steps(facts, allowed, deadline, solver, largest):
+            pass
+    return allowed
 
 
 def find_deadline(seconds: float) -> float:
@@ -106,6 +112,34 @@ class Certificate(NamedTuple):
     """The groups that are ruled out, one a person; a person may occur again."""
 
 
+class GroupProof(NamedTuple):
+    """A proof by a program about one group."""
+
+    facts: Facts
+    """The remaining facts that it is about."""
+    group: int
+    multipliers: NDArray[np.int64]
+    """(M,) of their sets, times 2^30."""
+
+
+class SetReasons(NamedTuple):
+    """Groups that single sets rule out."""
+
+    facts: Facts
+    """The remaining facts."""
+    reasons: NDArray[np.int32]
+    """(people, K) the set that ruled each group out; -1 for none."""
+
+
+class ProofStep(NamedTuple):
+    """What is ruled out at once, and why."""
+
+    people: NDArray[np.intp]
+    out: Mask
+    """(people, K)."""
+    why: GroupProof | SetReasons
+
+
 @dataclass(frozen=True)
 class ProofLog:
     """Why groups were ruled out."""
@@ -121,25 +155,34 @@ class ProofLog:
         """An empty log of proofs by facts."""
         return cls(np.full((facts.people, facts.groups), -1, np.int32), [])
 
-    def note(self, people: NDArray[np.intp], out: Mask, reasons: int | NDArray[np.intp]) -> None:
+    def add(self, facts: Facts, step: ProofStep) -> None:
+        """Note a step of proofs by facts."""
+        people, out, why = step
+        if isinstance(why, GroupProof):
+            self._note(people, out, len(facts) + len(self.certificates))
+            self._certify(facts, why, people, out)
+        else:
+            traced = self._trace(facts, why.facts, np.unique(why.reasons[out]))
+            self._note(people, out, traced[why.reasons])
+
+    def _note(self, people: NDArray[np.intp], out: Mask, reasons: int | NDArray[np.intp]) -> None:
         """Note why groups were ruled out, (people, K) `out`: one reason, or (people, K)."""
         rows, groups = np.nonzero(out)
         self.reasons[people[rows], groups] = np.broadcast_to(reasons, out.shape)[out]
 
-    def certify(
-        self, facts: Facts, proof: GroupProof, group: int, people: NDArray[np.intp], out: Mask
+    def _certify(
+        self, facts: Facts, proof: GroupProof, people: NDArray[np.intp], out: Mask
     ) -> None:
         """Note a proof by a linear program, which rules out (people, K) `out`."""
-        self.note(people, out, len(facts) + len(self.certificates))
         used = np.flatnonzero(proof.multipliers)
         sets = find_origins(facts, proof.facts, used)
         multipliers = np.zeros(len(sets), np.int64)
         own = _locate(facts, proof.facts.origin[used])
         multipliers[np.searchsorted(sets, own)] = proof.multipliers[used]
         rows, groups = np.nonzero(out)
-        self.certificates.append(Certificate(group, sets, multipliers, people[rows], groups))
+        self.certificates.append(Certificate(proof.group, sets, multipliers, people[rows], groups))
 
-    def trace(self, facts: Facts, left: Facts, numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+    def _trace(self, facts: Facts, left: Facts, numbers: NDArray[np.intp]) -> NDArray[np.intp]:
         """Reasons (M',) for what each set of `left`, some of them these, rules out.
 
         A set whose range others narrowed, when they became the same, is a certificate with them.
@@ -158,49 +201,60 @@ def prove_and_log(
     facts: Facts,
     possible: Mask | None,
     deadline: float,
-    largest: int | None = None,
-    log: ProofLog | None = None,
     person: int | None = None,
     solver: LinearSolver | None = None,
-) -> Mask:
-    """As `prove`, but notes reasons in a log, and stops when a person is proven.
+) -> tuple[Mask, ProofLog]:
+    """As `prove`, with the reasons; stops when a person is proven.
 
     A solver that is running already saves the start of a process.
     """
-    log = ProofLog.of(facts) if log is None else log
+    log = ProofLog.of(facts)
     allowed, log.reasons[:] = propagate_and_log(facts, possible)
+    with LinearSolver() if solver is None else nullcontext(solver) as running:
+        steps = prove_in_steps(facts, allowed, deadline, running)
+        while person is None or allowed[person].sum() > 1:
+            step = next(steps, None)
+            if step is None:
+                break
+            log.add(facts, step)
+    return allowed, log
+
+
+def prove_in_steps(
+    facts: Facts,
+    allowed: Mask,
+    deadline: float,
+    solver: LinearSolver,
+    largest: int | None = None,
+) -> Iterator[ProofStep]:
+    """Rule out, in (n, K) `allowed`, what linear programs prove of propagated facts."""
     left, rest = facts.take(~facts.noisy).remove_people(allowed)
     groups = [1] if facts.groups == 2 else list(range(facts.groups))
     limit = math.inf if largest is None else largest
     sizes = [*(size for size in _SIZES if size < limit), limit]
-    with LinearSolver() if solver is None else nullcontext(solver) as running:
-        running.started_by = deadline
-        while sizes and len(rest) and len(left) and time.perf_counter() < deadline:
-            if person is not None and allowed[person].sum() == 1:
-                break
-            programs = left.take(~left.derived & (left.sizes <= sizes[0]))
-            own = allowed[rest]
-            for done, group in enumerate(groups):
-                if len(programs):
-                    now = time.perf_counter()
-                    until = now + (deadline - now) / (len(groups) - done)
-                    before = own.copy()
-                    proof = GroupProgram.prove_group(programs, own, group, running, until)
-                    if proof is not None:
-                        log.certify(facts, proof, group, rest, before & ~own)
-            decided = (own != allowed[rest]).any(axis=1).sum()
-            if decided:
-                before = own
-                own, reasons = propagate_and_log(left, before)
-                out = before & ~own
-                log.note(rest, out, log.trace(facts, left, np.unique(reasons[out]))[reasons])
-                allowed[rest] = own
-                left, still = left.remove_people(own)
-                rest = rest[still]
-            if decided <= (_WORTH_LAST if math.isinf(sizes[0]) else _WORTH) * len(rest):
-                done_with = left.sizes.max(initial=0) <= sizes.pop(0)
-                sizes = [] if done_with else sizes
-    return allowed
+    solver.started_by = deadline
+    while sizes and len(rest) and len(left) and time.perf_counter() < deadline:
+        programs = left.take(~left.derived & (left.sizes <= sizes[0]))
+        own = allowed[rest]
+        for done, group in enumerate(groups):
+            if len(programs):
+                now = time.perf_counter()
+                until = now + (deadline - now) / (len(groups) - done)
+                before = own.copy()
+                proof = GroupProgram.prove_group(programs, own, group, solver, until)
+                if proof is not None:
+                    yield ProofStep(rest, before & ~own, proof)
+        decided = (own != allowed[rest]).any(axis=1).sum()
+        if decided:
+            before = own
+            own, reasons = propagate_and_log(left, before)
+            allowed[rest] = own
+            yield ProofStep(rest, before & ~own, SetReasons(left, reasons))
+            left, still = left.remove_people(own)
+            rest = rest[still]
+        if decided <= (_WORTH_LAST if math.isinf(sizes[0]) else _WORTH) * len(rest):
+            done_with = left.sizes.max(initial=0) <= sizes.pop(0)
+            sizes = [] if done_with else sizes
 
 
 def _locate(facts: Facts, origins: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -227,15 +281,6 @@ def number_rows(pairs: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.
     place = np.empty(len(pairs), np.intp)
     place[order] = np.cumsum(new) - 1
     return order[new], place
-
-
-class GroupProof(NamedTuple):
-    """A proof by a program about one group."""
-
-    facts: Facts
-    """The remaining facts that it is about."""
-    multipliers: NDArray[np.int64]
-    """(M,) of their sets, times 2^30."""
 
 
 @dataclass(frozen=True)
@@ -266,7 +311,7 @@ class GroupProgram:
         none, all_, multipliers = program.prove(solver, deadline)
         for who, others in ((none, False), (all_, True)):
             allowed[people[who]] &= (np.arange(facts.groups) == group) == others
-        return GroupProof(program.facts, multipliers) if multipliers.any() else None
+        return GroupProof(program.facts, group, multipliers) if multipliers.any() else None
 
     @classmethod
     def of(cls, facts: Facts, allowed: Mask, group: int) -> tuple[GroupProgram, NDArray[np.intp]]:

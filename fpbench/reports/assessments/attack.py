@@ -17,7 +17,7 @@ from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import ContradictionError, Facts, Floats, Mask
 from fpbench.correction.facts.dual_ascent import condition_beliefs
 from fpbench.correction.facts.interior_point import LinearSolver
-from fpbench.correction.facts.linear_programs import ProofLog, prove_and_log
+from fpbench.correction.facts.linear_programs import prove_and_log
 from fpbench.correction.facts.propagation import propagate
 from fpbench.correction.facts.worlds import Worlds, find_worlds
 
@@ -245,8 +245,7 @@ def _prove(
     solver: LinearSolver | None,
 ) -> Worlds:  # fmt: skip
     """What linear programs prove, with the proofs."""
-    log = ProofLog.of(facts)
-    proven = prove_and_log(facts, possible, deadline, log=log, solver=solver)
+    proven, log = prove_and_log(facts, possible, deadline, solver=solver)
     proofs = tuple(proof for proof in log.certificates if len(proof.people))
     return Worlds.know(proven, reader.truth)._replace(proofs=proofs)
 

@@ -20,7 +20,7 @@ from reports import make_people, make_report
 from fpbench import InputError, assess
 from fpbench.claims import Facts
 from fpbench.correction.facts.interior_point import LinearSolver
-from fpbench.correction.facts.linear_programs import ProofLog, prove_and_log
+from fpbench.correction.facts.linear_programs import prove_and_log
 from fpbench.correction.facts.worlds import find_worlds
 from fpbench.reports.assessments import recount
 from fpbench.reports.assessments.attack import Reader, attack
@@ -176,8 +176,7 @@ def find_proof():
         members[:, 0] = True
         counts = np.stack([members[truth == g].sum(axis=0) for g in range(2)], axis=1)
         facts = Facts.from_counts(members, counts)
-        log = ProofLog.of(facts)
-        possible = prove_and_log(facts, None, time.perf_counter() + 60, log=log)
+        possible, log = prove_and_log(facts, None, time.perf_counter() + 60)
         if (
             any(len(proof.people) for proof in log.certificates)
             and not (possible.sum(axis=1) == 1).all()
