@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from math import log
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -13,45 +13,43 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.arguments import check_same_rows, check_type, show_value
-from fpbench.base.errors import DataError, InputError, check_choice
+from fpbench.base.errors import InputError
 from fpbench.claims.fact_information import limit_fact_nats
-from fpbench.claims.set_counts import Facts, Floats
+from fpbench.claims.set_counts import Facts, Floats, Mask
 from fpbench.components.beliefs import check_beliefs
 from fpbench.components.guarantee import compose
 from fpbench.correction.leak_limits import limit_leak_by_error
 from fpbench.privacy.private_leak import limit_private_leak, limit_private_nats
 from fpbench.reports.assessments.assessment import (
-    CROSS_FITTED,
-    SHARES_ALONE,
     Assessment,
     ReportAlone,
 )
 from fpbench.reports.assessments.attack import (
     SURE,
     Allowed,
+    Findings,
     Reader,
     attack,
-    attack_cross_fitted,
+    attack_as_known,
     settle_folds,
 )
 from fpbench.reports.assessments.hidden_numbers import find_hidden, is_protected
-from fpbench.reports.assessments.known_people import (
-    code_groups,
-    cross_fit_beliefs,
-    learn_beliefs,
-    mark_positive,
-)
 from fpbench.reports.assessments.least_change import ChangeSearch, Progress, find_least_change
 from fpbench.reports.assessments.placebo import measure_placebo
+from fpbench.reports.assessments.prior_beliefs import (
+    Prior,
+    code_groups,
+    find_prior,
+    mark_positive,
+    tile_shares,
+)
 from fpbench.reports.assessments.report_series import ReadReports, ReportSeries
 from fpbench.reports.assessments.riskiest_cells import find_riskiest
 from fpbench.reports.fairness_report import FairnessReport
 from fpbench.reports.slices import (
-    Codes,
     check_bits,
     check_people,
     cross_groups,
-    name_values,
 )
 
 if TYPE_CHECKING:
@@ -59,8 +57,6 @@ if TYPE_CHECKING:
 
 _UNSURE = 0.05, 0.95
 """The adversary was unsure if its prior belief in the proven group was between these."""
-_TRIED = 100
-"""Cells, the largest first, from which shares of groups are learnt."""
 _ATTACKED, _BOUNDED, _LISTED = 0.6, 0.7, 0.8
 """Shares of the time limit at which the attack, the search for ranges of suppressed numbers, and
 the search for the riskiest cells, stop; of half the limit if changes are searched."""
@@ -229,35 +225,19 @@ def assess_series(
     truth = None if groups is None else _match_groups(groups, series, facts)
     if placebo and truth is None:
         raise InputError("a placebo needs true groups: groups= (--group)")
-    labelled = None if labels is None else check_bits(labels, facts.people, "labels")
-
-    @cache
-    def cross_fit(repetition: int) -> Floats:
-        assert truth is not None
-        return cross_fit_beliefs(
-            X, series.first_predictions, labelled, truth, series.groups, households, repetition
-        )
-
-    prior, knowledge, fit = _find_prior(
-        series, X, labelled, beliefs, known, facts, truth, None if truth is None else cross_fit
-    )
-    shares = knowledge.startswith(SHARES_ALONE)
-    if allowed.leak is None and not (shares and truth is None):
+    before = find_prior(
+        X, series.first_predictions, labels, series.groups, facts, truth,
+        beliefs=beliefs, known=known, households=households,
+    )  # fmt: skip
+    if allowed.leak is None and not (before.is_shares and truth is None):
         allowed = replace(allowed, leak=_MAX_LEAK)
-    reader, folds_matter = Reader(prior, truth, error), False
-    if fit is None:
-        findings = attack(facts, reader, attacked - time.perf_counter(), decide=True)
-    else:
-        reader, findings, folds_matter = attack_cross_fitted(
-            facts, fit, reader, allowed, attacked - time.perf_counter()
-        )
-        prior = reader.prior
-    protect = allowed.protect_hidden
-    hidden = find_hidden(read, findings.worlds, truth, protect, bounded)
+    reader, findings, folds_matter = attack_as_known(
+        facts, before.fit, Reader(before.beliefs, truth, error), allowed,
+        attacked - time.perf_counter(),
+    )  # fmt: skip
+    prior = reader.prior
+    hidden = find_hidden(read, findings.worlds, truth, allowed.protect_hidden, bounded)
     privacy = _read_guarantees(series, prior)
-    proven = findings.proven
-    before = prior[np.arange(len(prior)), findings.worlds.possible.argmax(axis=1)]
-    unsure = proven & (before > _UNSURE[0]) & (before < _UNSURE[1])
     without = reader.accuracy(prior)
     riskiest, numbers, listed_all = find_riskiest(
         facts, prior, read.row, read.report, deadline=listed
@@ -281,28 +261,12 @@ def assess_series(
         if time.perf_counter() > deadline:
             null, cut["the placebo"] = None, True
 
-    def find_reader(changed: Facts) -> Reader:
-        """The reader of a changed report; shares that the report told are those of the changed."""
-        if fit is not None:
-            return replace(reader, prior=(fit(0) + fit(1)) / 2)
-        return (
-            Reader(_tile_shares(changed, truth), truth, error)
-            if shares and truth is None
-            else reader
-        )
-
     if search and not all(one.within(allowed) for one in each[:-1]):
         why = "an earlier report alone exceeds the limits"
         change = ChangeSearch((), (), (("changes of the last report", why),), 0)
     elif search and not (findings.within(allowed) and is_protected(hidden)):
-        change = find_least_change(
-            series.last, lambda changed: series.change_last(changed).read(X, labels).facts,
-            find_reader, allowed, seconds=deadline - time.perf_counter(), tell=tell, rng=rng,
-            protects=lambda changed, found, until: is_protected(find_hidden(
-                series.change_last(changed).read(X, labels), found.worlds, truth, protect, until
-            )),
-            settle=None if fit is None else partial(settle_folds, fit, reader, allowed),
-        )  # fmt: skip
+        left = deadline - time.perf_counter()
+        change = _search_change(series, X, labels, before, reader, allowed, left, tell, rng)
     return Assessment(
         groups=series.groups,
         people=facts.people,
@@ -315,8 +279,8 @@ def assess_series(
         private_limit=privacy.limit,
         privacy=privacy.words,
         bits=nats / log(2),
-        proven=proven,
-        proven_unsure=unsure,
+        proven=findings.proven,
+        proven_unsure=_find_unsure(findings),
         sure=findings.find_sure(allowed.sure),
         undecided=findings.worlds.undecided,
         worlds=findings.worlds,
@@ -324,7 +288,7 @@ def assess_series(
         unfinished=tuple(part for part, is_cut in cut.items() if is_cut),
         prior=prior,
         posterior=findings.beliefs,
-        knowledge=knowledge,
+        knowledge=before.source,
         error_bound=findings.error_bound,
         facts=facts,
         riskiest=riskiest,
@@ -335,6 +299,48 @@ def assess_series(
         placebo=null,
         hidden=hidden,
     )
+
+
+def _find_unsure(findings: Findings) -> Mask:
+    """(n,) whether a person's group is proven, and the adversary was unsure of it before."""
+    people = np.arange(len(findings.prior))
+    before = findings.prior[people, findings.worlds.possible.argmax(axis=1)]
+    return np.asarray(findings.proven & (before > _UNSURE[0]) & (before < _UNSURE[1]))
+
+
+def _search_change(
+    series: ReportSeries,
+    X: DataFrame,
+    labels: ArrayLike | None,
+    before: Prior,
+    reader: Reader,
+    allowed: Allowed,
+    seconds: float,
+    tell: Progress | None,
+    rng: np.random.Generator | int | None,
+) -> ChangeSearch:
+    """The least change of the last report that passes."""
+    fit, truth = before.fit, reader.truth
+
+    def read(changed: FairnessReport) -> ReadReports:
+        return series.change_last(changed).read(X, labels)
+
+    def find_reader(changed: Facts) -> Reader:
+        """The reader of a changed report; shares that the report told are those of the changed."""
+        if fit is not None:
+            return replace(reader, prior=(fit(0) + fit(1)) / 2)
+        told = before.is_shares and truth is None
+        return replace(reader, prior=tile_shares(changed, truth)) if told else reader
+
+    def protects(changed: FairnessReport, found: Findings, until: float) -> bool:
+        worlds, protect = found.worlds, allowed.protect_hidden
+        return is_protected(find_hidden(read(changed), worlds, truth, protect, until))
+
+    return find_least_change(
+        series.last, lambda changed: read(changed).facts, find_reader, allowed, seconds=seconds,
+        tell=tell, rng=rng, protects=protects,
+        settle=None if fit is None else partial(settle_folds, fit, reader, allowed),
+    )  # fmt: skip
 
 
 def _assess_each(
@@ -364,52 +370,6 @@ def _find_deadline(seconds: float) -> float:
     return time.perf_counter() + float(seconds)
 
 
-def _find_prior(
-    series: ReportSeries,
-    X: DataFrame,
-    labels: Codes | None,
-    beliefs: ArrayLike | Literal["shares"] | None,
-    known: DataFrame | None,
-    facts: Facts,
-    truth: NDArray[np.intp] | None,
-    fit: Callable[[int], Floats] | None,
-) -> tuple[Floats, str, Callable[[int], Floats] | None]:
-    """(n, K) beliefs before the report, a description of their source, and `fit` if it was used."""
-    n, names = facts.people, series.groups
-    if beliefs is not None and known is not None:
-        raise InputError("give beliefs, or known people to learn them from, not both")
-    if isinstance(beliefs, str):
-        check_choice("beliefs", beliefs, ("shares",))
-        return _tile_shares(facts, truth), SHARES_ALONE, None
-    if beliefs is not None:
-        named = list(name_values(getattr(beliefs, "columns", ()), "beliefs"))
-        if named != list(names) and sorted(named) == sorted(names):
-            raise InputError(
-                f"beliefs: their columns are {', '.join(named)}, and those of the report's groups "
-                f"{', '.join(names)}: put them in this order"
-            )
-        prior = check_beliefs(beliefs)
-        if prior.shape != (n, facts.groups):
-            raise InputError(
-                f"beliefs must be ({n}, {facts.groups}), a probability of each of "
-                f"{', '.join(names)} for each person of X, not {prior.shape}"
-            )
-        return prior, "as given", None
-    if known is not None:
-        learnt = learn_beliefs(known, X, series.first_predictions, labels, names)
-        shared = sum(name in known for name in X.columns)
-        return learnt, (
-            f"of boosted trees, learnt from {shared} columns of {len(known):,} people whose group "
-            "is known"
-        ), None  # fmt: skip
-    if fit is None:
-        return _tile_shares(facts, truth), SHARES_ALONE, None
-    try:
-        return fit(0), CROSS_FITTED, fit
-    except DataError as error:
-        return _tile_shares(facts, truth), f"{SHARES_ALONE} (too few to learn from: {error})", None
-
-
 def _match_groups(groups: ArrayLike, series: ReportSeries, facts: Facts) -> NDArray[np.intp]:
     """Codes of the true groups, which must be those that the reports are about."""
     own_groups = np.asarray(groups)
@@ -432,36 +392,6 @@ def _match_groups(groups: ArrayLike, series: ReportSeries, facts: Facts) -> NDAr
             f"{facts.name(first)}, where it says {published}"
         )
     return truth
-
-
-def _tile_shares(facts: Facts, truth: NDArray[np.intp] | None) -> Floats:
-    """(n, K) the same shares for everybody."""
-    shares: Floats = np.tile(_find_shares(facts, truth), (facts.people, 1))
-    return shares
-
-
-def _find_shares(facts: Facts, truth: NDArray[np.intp] | None) -> Floats:
-    """(K,) shares of the groups: true, or in the largest disjoint published cells.
-
-    Of cells with ranges, rounded ones for instance, the middles count; the narrower a range, the
-    larger a cell of that size.
-    """
-    if truth is not None:
-        return np.bincount(truth, minlength=facts.groups) / len(truth)
-    sizes = facts.sizes[:, None]
-    low = np.maximum(facts.low, 0)
-    high = np.maximum(np.where(np.isfinite(facts.high), facts.high, sizes), low)
-    told = facts.sizes - (high - low).max(axis=1)
-    tells = np.flatnonzero((told > 0) & ~facts.derived)
-    counts = np.ones(facts.groups)  # one of each, for where nothing is told
-    covered = np.zeros(facts.people, np.bool_)
-    for number in tells[np.argsort(-told[tells], kind="stable")][:_TRIED]:
-        members = facts.sets[[number]].indices
-        if not covered[members].any():
-            covered[members] = True
-            counts += (low[number] + high[number]) / 2
-    shares: Floats = counts / counts.sum()
-    return shares
 
 
 class _Privacy(NamedTuple):

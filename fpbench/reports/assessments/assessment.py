@@ -20,19 +20,13 @@ from fpbench.reports.assessments.hidden_numbers import HiddenNumbers
 from fpbench.reports.assessments.layout import LayoutPage, LayoutPart, lay_out_html, lay_out_text
 from fpbench.reports.assessments.least_change import ChangeSearch
 from fpbench.reports.assessments.placebo import Placebo
+from fpbench.reports.assessments.prior_beliefs import SHARES_ALONE
 from fpbench.reports.assessments.riskiest_cells import RiskyCell, write_heat_map
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-SHARES_ALONE = "the groups' shares, the same for everybody"
-"""Prior knowledge of an adversary who has nothing to learn beliefs from."""
-CROSS_FITTED = (
-    "of boosted trees, learnt for each person from the other people of the table (cross-fitting): "
-    "what anybody may know of people like these"
-)
-"""Prior knowledge learnt from the other people, whose true groups are given."""
 _NAMED = 3
 """Most reports that the verdict names."""
 

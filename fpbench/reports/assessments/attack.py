@@ -273,24 +273,27 @@ def believe(
     return Findings(worlds, reader.prior, after.beliefs, after.error_bound, leak, ended)
 
 
-def attack_cross_fitted(
+def attack_as_known(
     facts: Facts,
-    fit: Callable[[int], Floats],
+    fit: Callable[[int], Floats] | None,
     reader: Reader,
     allowed: Allowed,
     seconds: float,
 ) -> tuple[Reader, Findings, bool]:
-    """An attack whose beliefs are cross-fitted: the reader, its findings, whether folds matter.
+    """An attack with beliefs as given, or cross-fitted: reader, findings, whether folds matter.
 
-    Beliefs are means over repetitions, which are doubled until the verdict of either half of them
-    is that of all.
+    Cross-fitted beliefs are means over repetitions, which are doubled until the verdict of either
+    half of them is that of all.
 
-    `fit`: gives beliefs (n, K) by the number of the repetition, from 0, and remembers them.
-    `reader`: one of any beliefs.
+    `fit`: gives beliefs (n, K) by the number of the repetition, from 0, and remembers them; None if
+    they are those of `reader`.
     """
     deadline = time.perf_counter() + seconds
-    reader = replace(reader, prior=(fit(0) + fit(1)) / 2)
+    if fit is not None:
+        reader = replace(reader, prior=(fit(0) + fit(1)) / 2)
     findings = attack(facts, reader, deadline - time.perf_counter(), decide=True)
+    if fit is None:
+        return reader, findings, False
     return settle_folds(fit, reader, allowed, facts, findings, deadline)
 
 
@@ -302,7 +305,7 @@ def settle_folds(
     findings: Findings,
     deadline: float,
 ) -> tuple[Reader, Findings, bool]:
-    """What `attack_cross_fitted` gives, from the findings of the first two repetitions.
+    """What `attack_as_known` gives, from the findings of the first two repetitions.
 
     `deadline`: by `time.perf_counter`.
     """

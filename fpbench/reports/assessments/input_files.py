@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fpbench.base.errors import InputError, suggest_name
-from fpbench.reports.assessments.known_people import KNOWN_COLUMNS, code_groups
+from fpbench.reports.assessments.prior_beliefs import KNOWN_COLUMNS, code_groups
 from fpbench.reports.assessments.report_series import ReadReports, ReportSeries
 from fpbench.reports.fairness_report import FairnessReport
 from fpbench.reports.reading.long_form import LEAVE_INDEX, numbers_rows

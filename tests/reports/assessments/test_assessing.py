@@ -14,7 +14,7 @@ from reports import make_people, make_report
 import fpbench
 from fpbench import DataHome, FairnessReport, InputError, assess
 from fpbench.claims import Facts
-from fpbench.reports.assessments.assessing import _find_shares
+from fpbench.reports.assessments.prior_beliefs import find_shares
 
 
 @pytest.mark.slow
@@ -110,14 +110,14 @@ def test_nobody_was_unsure_of_whom_beliefs_were_sure_in_either_direction():
 def test_shares_are_learnt_from_published_cells_that_share_nobody():
     members = np.array([[1] * 10, [1] * 5 + [0] * 5], bool).T
     facts = Facts.from_counts(members, [[8, 2], [3, 2]])
-    assert _find_shares(facts, None) == pytest.approx([9 / 12, 3 / 12])
+    assert find_shares(facts, None) == pytest.approx([9 / 12, 3 / 12])
 
 
 def test_a_cell_tells_as_much_as_its_widest_range_leaves():
     """Of all ten, two groups may be anything to 8; the exact cell of five tells more."""
     members = np.array([[1] * 10, [1] * 5 + [0] * 5], bool).T
     facts = Facts.from_counts(members, [[1, 0, 0], [1, 3, 1]], [[1, 8, 8], [1, 3, 1]])
-    assert _find_shares(facts, None) == pytest.approx([2 / 8, 4 / 8, 2 / 8])
+    assert find_shares(facts, None) == pytest.approx([2 / 8, 4 / 8, 2 / 8])
 
 
 @pytest.mark.parametrize("defence", [{"round_to": 5}, {"round_to": 20}, {"sizes": False}])
@@ -125,7 +125,7 @@ def test_shares_are_learnt_from_rounded_numbers_and_sizes_that_rates_leave(defen
     X, predictions, _ = make_people(1000)
     groups = np.where(np.arange(1000) % 10 == 0, "f", "m")
     report = make_report(X, predictions, groups, order=0).protect(**defence, rng=0)
-    shares = _find_shares(report.facts(X, predictions), None)
+    shares = find_shares(report.facts(X, predictions), None)
     assert shares == pytest.approx([0.1, 0.9], abs=0.02)
 
 

@@ -10,9 +10,9 @@ from scipy.stats import binom
 
 import fpbench
 from fpbench import DataError, DataHome, FairnessReport, InputError, assess
-from fpbench.reports.assessments.attack import Allowed, Reader, attack_cross_fitted
-from fpbench.reports.assessments.known_people import cross_fit_beliefs
+from fpbench.reports.assessments.attack import Allowed, Reader, attack_as_known
 from fpbench.reports.assessments.placebo import measure_placebo
+from fpbench.reports.assessments.prior_beliefs import cross_fit_beliefs
 
 GROUPS = ("f", "m")
 
@@ -132,7 +132,7 @@ def test_repetitions_are_added_until_either_half_gives_the_verdict_of_all(belief
         numbers.append(number)
         return np.tile([beliefs[number], 1 - beliefs[number]], (100, 1))
 
-    reader, findings, folds_matter = attack_cross_fitted(
+    reader, findings, folds_matter = attack_as_known(
         report.facts(X, predictions), fit, Reader(fit(0), truth, 0.01), Allowed(0.1, 0), 60.0
     )
     assert numbers == [0, *asked]
@@ -143,8 +143,8 @@ def test_repetitions_are_added_until_either_half_gives_the_verdict_of_all(belief
 
 def test_a_verdict_that_depends_on_the_folds_is_none(monkeypatch):
     monkeypatch.setattr(
-        "fpbench.reports.assessments.assessing.attack_cross_fitted",
-        lambda *arguments: (*attack_cross_fitted(*arguments)[:2], True),
+        "fpbench.reports.assessments.assessing.attack_as_known",
+        lambda *arguments: (*attack_as_known(*arguments)[:2], True),
     )
     X, predictions, groups = make_people(200)
     report = make_report(X, predictions, groups, order=0)

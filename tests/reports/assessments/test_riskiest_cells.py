@@ -11,7 +11,7 @@ from fpbench import DataError, DataHome, FairnessReport, assess
 from fpbench.claims import Facts
 from fpbench.correction import condition_beliefs, propagate
 from fpbench.correction.facts import exact_components
-from fpbench.reports.assessments.known_people import cross_fit_beliefs
+from fpbench.reports.assessments.prior_beliefs import cross_fit_beliefs
 from fpbench.reports.assessments.riskiest_cells import _bound_gains, _Step, find_riskiest
 
 

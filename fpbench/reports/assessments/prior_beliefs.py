@@ -1,4 +1,4 @@
-"""Beliefs about people's groups, learnt from others: known people, or the other people of a report.
+"""Beliefs before a report: given, learnt from known people or from the others, or shares.
 
 Cross-fitting: each person's belief is learnt from the people of the other folds, so that it holds
 what anybody may know of people like these, and nothing of this person's own group.
@@ -6,17 +6,19 @@ what anybody may know of people like these, and nothing of this person's own gro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.arguments import check_columns_distinct
 from fpbench.base.arrays import check_binary
-from fpbench.base.errors import DataError, InputError, suggest_name
+from fpbench.base.errors import DataError, InputError, check_choice, suggest_name
 from fpbench.base.threads import use_one_thread
-from fpbench.components.beliefs import Beliefs
+from fpbench.claims.set_counts import Facts, Floats
+from fpbench.components.beliefs import Beliefs, check_beliefs
 from fpbench.components.catalog import discover
 from fpbench.components.records import View
 from fpbench.correction.calibration import calibrate_beliefs
@@ -30,11 +32,127 @@ if TYPE_CHECKING:
 KNOWN_COLUMNS = ("group", "prediction", "label")
 """Columns of known people that are no features; labels are needed where the target has them."""
 
+SHARES_ALONE = "the groups' shares, the same for everybody"
+"""Prior knowledge of an adversary who has nothing to learn beliefs from."""
+CROSS_FITTED = (
+    "of boosted trees, learnt for each person from the other people of the table (cross-fitting): "
+    "what anybody may know of people like these"
+)
+"""Prior knowledge learnt from the other people, whose true groups are given."""
+_TRIED = 100
+"""Cells, the largest first, from which shares of groups are learnt."""
 _ADVERSARY = "a2"
 """The strongest adversary that sees what readers of a report see."""
 _FOLDS = 5
 _MOST_LEARNT = 50_000
 """Most people that a fold's beliefs are learnt from; more hardly sharpen them."""
+
+
+class Prior(NamedTuple):
+    """Beliefs before a report."""
+
+    beliefs: Floats
+    """(n, K)."""
+    source: str
+    """In words."""
+    fit: Callable[[int], Floats] | None = None
+    """Cross-fits (n, K) beliefs, by the number of a repetition; None where they are not
+    cross-fitted."""
+
+    @property
+    def is_shares(self) -> bool:
+        """Whether they are the groups' shares, as wished or for want of anything better."""
+        return self.source.startswith(SHARES_ALONE)
+
+
+def find_prior(
+    X: DataFrame,
+    predictions: Codes,
+    labels: ArrayLike | None,
+    names: tuple[str, ...],
+    facts: Facts,
+    truth: NDArray[np.intp] | None,
+    *,
+    beliefs: ArrayLike | Literal["shares"] | None,
+    known: DataFrame | None,
+    households: ArrayLike | None,
+) -> Prior:
+    """Beliefs about the n people before a report: given, learnt from others, or shares.
+
+    `predictions`, `labels`, `truth`: (n,). `names`: of the K groups. `facts`: what the report
+    tells, for shares. Others: as in `assess`.
+    """
+    labels = None if labels is None else check_bits(labels, facts.people, "labels")
+    n = facts.people
+    if beliefs is not None and known is not None:
+        raise InputError("give beliefs, or known people to learn them from, not both")
+    if isinstance(beliefs, str):
+        check_choice("beliefs", beliefs, ("shares",))
+        return Prior(tile_shares(facts, truth), SHARES_ALONE)
+    if beliefs is not None:
+        named = list(name_values(getattr(beliefs, "columns", ()), "beliefs"))
+        if named != list(names) and sorted(named) == sorted(names):
+            raise InputError(
+                f"beliefs: their columns are {', '.join(named)}, and those of the report's groups "
+                f"{', '.join(names)}: put them in this order"
+            )
+        prior = check_beliefs(beliefs)
+        if prior.shape != (n, facts.groups):
+            raise InputError(
+                f"beliefs must be ({n}, {facts.groups}), a probability of each of "
+                f"{', '.join(names)} for each person of X, not {prior.shape}"
+            )
+        return Prior(prior, "as given")
+    if known is not None:
+        learnt = learn_beliefs(known, X, predictions, labels, names)
+        shared = sum(name in known for name in X.columns)
+        return Prior(
+            learnt,
+            f"of boosted trees, learnt from {shared} columns of {len(known):,} people whose group "
+            "is known",
+        )
+    if truth is None:
+        return Prior(tile_shares(facts, truth), SHARES_ALONE)
+
+    @cache
+    def fit(repetition: int) -> Floats:
+        return cross_fit_beliefs(X, predictions, labels, truth, names, households, repetition)
+
+    try:
+        return Prior(fit(0), CROSS_FITTED, fit)
+    except DataError as error:
+        why = f"{SHARES_ALONE} (too few to learn from: {error})"
+        return Prior(tile_shares(facts, truth), why)
+
+
+def tile_shares(facts: Facts, truth: NDArray[np.intp] | None) -> Floats:
+    """(n, K) the same shares for everybody."""
+    shares: Floats = np.tile(find_shares(facts, truth), (facts.people, 1))
+    return shares
+
+
+def find_shares(facts: Facts, truth: NDArray[np.intp] | None) -> Floats:
+    """(K,) shares of the groups: true, or in the largest disjoint published cells.
+
+    Of cells with ranges, rounded ones for instance, the middles count; the narrower a range, the
+    larger a cell of that size.
+    """
+    if truth is not None:
+        return np.bincount(truth, minlength=facts.groups) / len(truth)
+    sizes = facts.sizes[:, None]
+    low = np.maximum(facts.low, 0)
+    high = np.maximum(np.where(np.isfinite(facts.high), facts.high, sizes), low)
+    told = facts.sizes - (high - low).max(axis=1)
+    tells = np.flatnonzero((told > 0) & ~facts.derived)
+    counts = np.ones(facts.groups)  # one of each, for where nothing is told
+    covered = np.zeros(facts.people, np.bool_)
+    for number in tells[np.argsort(-told[tells], kind="stable")][:_TRIED]:
+        members = facts.sets[[number]].indices
+        if not covered[members].any():
+            covered[members] = True
+            counts += (low[number] + high[number]) / 2
+    shares: Floats = counts / counts.sum()
+    return shares
 
 
 def learn_beliefs(
