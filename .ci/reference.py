@@ -26,7 +26,7 @@ from fpbench import discover
 from fpbench.claims.facts import Fact
 from fpbench.cli.main import app
 from fpbench.cli.screen.catalog import _describe_parameter, _list_demands
-from fpbench.components.catalog import BASES
+from fpbench.components.bases import BASES
 from fpbench.components.measures import Measure
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 from fpbench.components.own_measures import OWN
