@@ -193,12 +193,7 @@ def _check_whole_number(name: str, values: int) -> int:
 
 
 def _read_array(name: str, values: ArrayLike, length: int | None) -> NDArray[Any]:
-    try:
-        array = to_plain(name, values)
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(f"{name}: is not an array: {error}") from None
+    array = to_plain(name, values)
     if array.ndim != 1:
         raise InputError(f"{name}: must have one dimension, not {array.ndim}")
     if length is not None and len(array) != length:

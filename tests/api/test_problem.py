@@ -114,7 +114,7 @@ BAD = [
     ({"weights": ["1", "2", "3"]}, "weights: must be numbers, not of type <U1"),
     ({"weights": [1.0, 2.0]}, "weights: has 2 values, but guess has 3"),
     ({"weights": np.ones((3, 2))}, "weights: must have one dimension, not 2"),
-    ({"weights": [[1, 2], [3]]}, "weights: is not an array: "),
+    ({"weights": [[1, 2], [3]]}, "weights: must not be lists of different lengths"),
 ]  # fmt: skip
 
 
