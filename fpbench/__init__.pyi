@@ -86,6 +86,7 @@ from .data.table import Table as Table
 from .execution.verification import verify as verify
 from .reports.assessments.assessing import assess as assess
 from .reports.assessments.assessment import Assessment as Assessment
+from .reports.assessments.releasing import release as release
 from .reports.fairness_report import FairnessReport as FairnessReport
 from .store.differences import diff as diff
 from .store.merging import merge as merge

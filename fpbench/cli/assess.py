@@ -23,12 +23,12 @@ class Beliefs(StrEnum):
     SHARES = "shares"
 
 
-def _name_column(what: str) -> Any:
+def name_column(what: str) -> Any:
     """An option that names a column of the people."""
     return typer.Option(help=what, autocompletion=complete_column, metavar="COLUMN")
 
 
-_EXCEEDS = 3
+EXCEEDS = 3
 """Exit code of a report that exceeds the limits."""
 
 
@@ -51,18 +51,18 @@ def assess(
     ] = None,
     group: Annotated[
         str | None,
-        _name_column("Column of the group; `group` if there is one."),
+        name_column("Column of the group; `group` if there is one."),
     ] = None,
     prediction: Annotated[
         list[str] | None,
-        _name_column(
+        name_column(
             "Column of the model's prediction; `prediction` if not given. Repeated, one for "
             "each report, blank where a person is not in it."
         ),
     ] = None,
     label: Annotated[
         str | None,
-        _name_column("Column of the label; `label` if there is one."),
+        name_column("Column of the label; `label` if there is one."),
     ] = None,
     positive: Annotated[
         str | None,
@@ -73,7 +73,7 @@ def assess(
     ] = None,
     household: Annotated[
         str | None,
-        _name_column("Column of the household: its people are cross-fitted together."),
+        name_column("Column of the household: its people are cross-fitted together."),
     ] = None,
     beliefs: Annotated[
         Beliefs,
@@ -189,7 +189,7 @@ def assess(
         )  # fmt: skip
     change = result.change.cheapest if result.change else None
     if protected is not None and change is not None:
-        _write(change.report, protected)
+        write_report(change.report, protected)
     if json is not None:
         options = {
             "seconds": seconds, "search": not no_search, "decimals": decimals, "positive": positive,
@@ -214,7 +214,7 @@ def assess(
         if protected is not None and change is not None:
             console.show_text(f"the changed report: {protected}")
     if not result.passes:
-        raise typer.Exit(_EXCEEDS)
+        raise typer.Exit(EXCEEDS)
 
 
 def _check(record: Path, reports: list[Path], people: Path | None, output: Path | None) -> None:
@@ -229,7 +229,7 @@ def _check(record: Path, reports: list[Path], people: Path | None, output: Path 
         raise typer.Exit(1)
 
 
-def _write(report: "FairnessReport", file: Path) -> None:
+def write_report(report: "FairnessReport", file: Path) -> None:
     """Write a report in the format that files of this name are read in."""
     others = {".json": report.to_json, ".parquet": report.to_parquet, ".pq": report.to_parquet}
     others.get(file.suffix.lower(), report.to_csv)(file)

@@ -21,6 +21,7 @@ from fpbench.cli import assess as assess_cli
 from fpbench.cli import check as check_cli
 from fpbench.cli import data as data_cli
 from fpbench.cli import leaderboard as leaderboard_cli
+from fpbench.cli import release as release_cli
 from fpbench.cli import report as report_cli
 from fpbench.cli.completion import (
     complete_component,
@@ -405,6 +406,7 @@ def export(
 
 
 app.command(cls=Command)(assess_cli.assess)
+app.command(cls=Command)(release_cli.release)
 app.command(cls=Command)(report_cli.report)
 app.command(cls=Command)(report_cli.figure)
 

@@ -1,4 +1,4 @@
-"""Differential privacy: accounting, the ledger, consistent counts, noisy votes, the curator.
+"""Differential privacy: accounting, the ledger, consistent counts, released tables, noisy votes.
 
 Plugins may import what `__init__.pyi` lists: conversions between epsilon, delta, rho and sigma,
 the ledger of spent budgets, curators of people's groups, repaired counts, noisy votes.

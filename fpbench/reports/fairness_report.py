@@ -221,7 +221,7 @@ class FairnessReport(ReportRows):
         noise: Mechanism | str | Mapping[str, Any] | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
-        consistent: bool = False,
+        consistent: bool = True,
         rng: np.random.Generator | int | None = None,
     ) -> FairnessReport:
         """The report with defences, as far as it publishes what they need; an exact one does.
@@ -259,16 +259,19 @@ class FairnessReport(ReportRows):
             Numbers of people, those behind rates too, are rounded at random to a multiple of this:
             up with a probability that keeps the mean, as statistical offices do with 5.
         noise
-            A mechanism, its name, or a table with `use`: noise is added to numbers of people, and
-            rates are those of noisy numbers, which are at least 0.
+            A mechanism, its name, or a table with `use`: numbers of people are measured with noise,
+            and rates are those of the numbers that are published.
         epsilon, delta
             The whole report is epsilon-differentially private for a person whose group changes,
             with mechanisms of normal noise (epsilon, delta). Slices, their sizes and predictions
             are taken to be known.
         consistent
-            Whether noisy numbers are made whole numbers of at least 0 that are sums of each other
-            where true ones are: the nearest ones, about. Readers take each for as noisy as before,
-            by normal noise.
+            Whether the numbers with noise are those of one table of people, which is likely given
+            what was measured, and in which the sizes of slices and predictions are the true ones
+            (see `fpbench.release`): far nearer to the truth, and as private. Only the
+            largest tables and those by one column are measured. Readers take each number for one
+            with normal noise. Otherwise noise is added to every number, and numbers contradict
+            each other.
         rng
             A generator or seed of noise and random rounding.
 

@@ -152,7 +152,7 @@ def test_suppressed_cells_are_not_published_and_their_remainders_follow():
 
 def test_noise_spends_the_epsilon_over_all_tables():
     # 7 tables: everybody, 3 columns, 3 pairs; another group changes two counts of each.
-    options = {"noise": "laplace", "epsilon": 2.0, "rng": 0}
+    options = {"noise": "laplace", "epsilon": 2.0, "consistent": False, "rng": 0}
     report, people, groups = make_report(metrics=["selected", "rejected"], **options)
     assert set(report.scale) == {14 / 2.0}
     assert not report.sigma.any()
@@ -162,7 +162,7 @@ def test_noise_spends_the_epsilon_over_all_tables():
     assert facts.noisy.all()
     off = facts.low - count_true(facts, report, groups)
     assert np.abs(off).mean() == pytest.approx(7, rel=0.25)
-    gauss, _, _ = make_report(metrics=["selected"], noise="gaussian", epsilon=2.0, rng=0)
+    gauss, _, _ = make_report(metrics=["selected"], **{**options, "noise": "gaussian"})
     assert 4 < gauss.sigma[0] < 12
     assert not gauss.scale.any()
 
@@ -557,7 +557,7 @@ def test_cells_that_disagree_are_named():
         ({"order": -1}, "order must be a whole number"),
         ({"min_cell": 2.5}, "min_cell must be a whole number"),
         ({"metrics": ["selected"], "decimals": 2}, "decimals round rates"),
-        ({"epsilon": 1.0}, "epsilon, delta and consistent need noise"),
+        ({"epsilon": 1.0}, "epsilon and delta need noise"),
         ({"metrics": ["selected"], "noise": "laplace"}, "epsilon"),
         (
             {"metrics": ["selected"], "noise": "cauchy", "epsilon": 1.0},

@@ -46,6 +46,7 @@ from fpbench.reports.assessments.prior_beliefs import (
 from fpbench.reports.assessments.report_series import ReadReports, ReportSeries
 from fpbench.reports.assessments.riskiest_cells import find_riskiest
 from fpbench.reports.fairness_report import FairnessReport
+from fpbench.reports.rows import ReportedPeople
 from fpbench.reports.slices import (
     check_bits,
     check_people,
@@ -336,9 +337,12 @@ def _search_change(
         worlds, protect = found.worlds, allowed.protect_hidden
         return is_protected(find_hidden(read(changed), worlds, truth, protect, until))
 
+    there = series.predictions[:, -1] >= 0
+    own = np.zeros(len(X), np.int64) if labels is None else check_bits(labels, len(X), "labels")
+    people = ReportedPeople(X[there], series.predictions[there, -1], own[there])
     return find_least_change(
-        series.last, lambda changed: read(changed).facts, find_reader, allowed, seconds=seconds,
-        tell=tell, rng=rng, protects=protects,
+        replace(series.last, people=people), lambda changed: read(changed).facts, find_reader,
+        allowed, seconds=seconds, tell=tell, rng=rng, protects=protects,
         settle=None if fit is None else partial(settle_folds, fit, reader, allowed),
     )  # fmt: skip
 

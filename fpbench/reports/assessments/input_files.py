@@ -154,6 +154,44 @@ def read_files(
     )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class PeopleFile:
+    """People with their groups, of whom a table is to be released."""
+
+    X: DataFrame
+    predictions: Codes
+    labels: Codes | None
+    groups: Series
+    households: Series | None
+    checksum: str
+    """SHA-256 of the file."""
+
+
+def read_people(people: Path, names: ColumnNames) -> PeopleFile:
+    """The people of a table to be released; errors as of `read_files`."""
+    table = load_table(people)
+    frame = table.frame
+    _check_named(names, frame, people, None, None)
+    (predicted,) = _find_predictions(names, frame, people, 1)
+    label, group = names.find("label", frame), names.find("group", frame)
+    if group is None:
+        raise InputError(
+            f"{people}: no column 'group'; {suggest_name('group', frame.columns)} (--group names "
+            "the column)"
+        )
+    bits = _BitReader(names.positive)
+    labels = None if label is None else bits.column(frame, label, people)
+    predictions = bits.column(frame, predicted, people)
+    bits.check_met(people)
+    groups = frame[group].astype(object)
+    if (missing := np.flatnonzero(groups.isna())).size:
+        raise InputError(f"{people}, row {missing[0]}, column {group!r}: no group")
+    apart = [name for name in (predicted, label, group, names.household) if name]
+    households = None if names.household is None else frame[names.household]
+    features = frame.drop(columns=apart)
+    return PeopleFile(features, predictions, labels, groups, households, table.checksum)
+
+
 def _number_reports(reports: Sequence[Path]) -> dict[str, Path]:
     if len(reports) == 1:
         return {"report": reports[0]}

@@ -261,12 +261,14 @@ class _Search:
 
     def _list_kinds(self, passing: Sequence[ReportChange]) -> Iterator[_Kind]:
         """Kinds of changes; single ones first, and then two together where one is not enough."""
+        noise, *others = self._list_numbers({})
+        yield noise
         highest = int((self.report.cells >= 0).sum(axis=1).max(initial=0))
         orders = list(range(highest - 1, -1, -1))
         if orders:
             yield _Kind("fewer columns in a slice", [{"order": order} for order in orders])
-        lowest = max((change.arguments["order"] for change in passing), default=-1)
-        yield from self._list_numbers({})
+        lowest = max((change.arguments.get("order", -1) for change in passing), default=-1)
+        yield from others
         if len(self.report.columns) > 1:
             names = self._rank_columns()
             kept = [names[number:] for number in range(1, len(names) + 1)]
@@ -292,9 +294,9 @@ class _Search:
             sizes.append(min(size, largest + 1))
         beside = f", {self._describe(also)}" if also else ""
         kinds: dict[str, list[dict[str, Any]]] = {
+            "noise": [{"noise": _NOISE, "epsilon": epsilon} for epsilon in _EPSILONS],
             "more people of each group in a cell": [{"min_group": size} for size in sizes],
             "random rounding": [{"round_to": multiple} for multiple in _MULTIPLES],
-            "noise": [{"noise": _NOISE, "epsilon": epsilon} for epsilon in _EPSILONS],
             "larger cells": [{"min_cell": size} for size in sizes],
         }
         if self.allowed.protect_hidden is not None and self.report.suppressed.any():

@@ -6,15 +6,13 @@ rates are those of the changed numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from fpbench.claims.count_laws import GAUSSIAN, LAWS, ROUNDING, Floats, find_stand_ins
-from fpbench.components.by_name import resolve_component
-from fpbench.components.guarantee import Sensitivity, check_epsilon
+from fpbench.claims.count_laws import LAWS, Floats
+from fpbench.components.guarantee import Sensitivity
 from fpbench.components.mechanism import Mechanism
 from fpbench.reports.exact_blocks import ExactBlocks
 from fpbench.reports.rows import ReportRows, StatedGuarantee
@@ -75,7 +73,7 @@ class Counts:
         rows = replace(blocks, counted=counted, base=base.astype(np.int64)).to_rows()
         if width is None:
             return rows
-        widths = np.repeat(np.append(width, 0.0)[self.place.max(axis=1)], k)
+        widths = np.repeat(np.append(width, 0.0)[self.place].max(axis=1), k)
         return replace(rows, law=np.where(widths > 0, law, 0), width=widths)
 
 
@@ -111,19 +109,13 @@ class NoisyCounts:
     def of(
         cls,
         rows: ReportRows,
-        noise: Mechanism | str | Mapping[str, Any],
-        epsilon: float | None,
-        delta: float | None,
+        mechanism: Mechanism,
+        epsilon: float,
         rng: np.random.Generator,
     ) -> Self:
         """Noisy numbers behind exact rows; parameters as of `FairnessReport.protect`."""
         blocks = ExactBlocks.of(rows, "noise")
         counts = Counts.of(blocks)
-        check_epsilon(epsilon)
-        assert epsilon is not None
-        own = {} if delta is None else {"delta": delta}
-        mechanism = resolve_component("mechanism", noise, **own)
-        assert isinstance(mechanism, Mechanism)
         # Somebody is in one cell of each table, among people of all labels and among those of one;
         # another group changes two numbers there.
         views = np.column_stack([counts.cells >= 0, counts.label >= 0])
@@ -139,24 +131,6 @@ class NoisyCounts:
             fitted=type(mechanism).find_noise_law is Mechanism.find_noise_law,
         )  # fmt: skip
         return cls(blocks, counts, np.rint(answers), LAWS.index(law), width, stated)
-
-    def as_normal(self) -> Self:
-        """The same with the law of normal noise of the same spread, as consistent numbers are read.
-
-        The nearest consistent numbers to independent normal ones are as likely, given the true
-        ones, as if each was measured alone: least squares. Of other noise they are sums of many
-        errors, and no law of one holds.
-        """
-        kind, width = LAWS[self.law], self.width
-        if kind == "exponential-squared":
-            width = np.sqrt(width / 2)
-        elif kind != "gaussian":
-            scale = (
-                find_stand_ins(self.law, width, self.counts.total) if self.law > ROUNDING else width
-            )
-            width = np.sqrt(2) * scale
-        stated = self.guarantee.model_copy(update={"fitted": True})
-        return replace(self, law=GAUSSIAN, width=width, guarantee=stated)
 
     def to_rows(self) -> ReportRows:
         """The rows of the noisy numbers."""

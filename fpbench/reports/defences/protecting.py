@@ -11,11 +11,12 @@ import numpy as np
 from fpbench.base.arguments import show_value, to_generator
 from fpbench.base.errors import InputError, check_choice
 from fpbench.claims.set_counts import Floats
+from fpbench.components.by_name import resolve_component
+from fpbench.components.guarantee import check_epsilon
 from fpbench.components.mechanism import Mechanism
 from fpbench.reports.defences.complementary import find_complements
-from fpbench.reports.defences.consistent_counts import make_consistent
 from fpbench.reports.defences.counts_with_noise import NoisyCounts, round_at_random
-from fpbench.reports.defences.sums_of_counts import Sums
+from fpbench.reports.defences.fitted_counts import add_fitted_noise
 from fpbench.reports.exact_blocks import ExactBlocks, stack_blocks, tabulate
 from fpbench.reports.reading.metric_names import parse_report_metric
 from fpbench.reports.rows import ReportedPeople, ReportRows
@@ -65,7 +66,7 @@ def protect_rows(report: ReportRows, defences: Defences) -> ReportRows:
     if defences.round_to is not None:
         rows = round_at_random(rows, defences.round_to, generator)
     if defences.noise is not None:
-        rows = _add_noise(rows, defences, generator)
+        rows = _add_noise(rows, report.people, defences, generator)
     if defences.decimals is not None:
         rows = round_rates(rows, defences.decimals)
     if not defences.sizes:
@@ -122,22 +123,33 @@ def _check_numbers(report: ReportRows, defences: Defences) -> None:
         )
 
 
-def _add_noise(rows: ReportRows, defences: Defences, rng: np.random.Generator) -> ReportRows:
-    """Rows of numbers with noise; consistent ones, where asked."""
-    assert defences.noise is not None
-    noisy = NoisyCounts.of(rows, defences.noise, defences.epsilon, defences.delta, rng)
-    if defences.consistent:
-        answers = make_consistent(Sums.of(noisy.counts), noisy.answers)
-        noisy = replace(noisy.as_normal(), answers=answers)
-    return noisy.to_rows()
+def _add_noise(
+    rows: ReportRows,
+    people: ReportedPeople | None,
+    defences: Defences,
+    rng: np.random.Generator,
+) -> ReportRows:
+    """Rows of numbers with noise; fitted to each other and what is public, unless not asked."""
+    check_epsilon(defences.epsilon)
+    assert defences.noise is not None and defences.epsilon is not None
+    own = {} if defences.delta is None else {"delta": defences.delta}
+    mechanism = resolve_component("mechanism", defences.noise, **own)
+    assert isinstance(mechanism, Mechanism)
+    if not defences.consistent:
+        return NoisyCounts.of(rows, mechanism, defences.epsilon, rng).to_rows()
+    if people is None:
+        raise InputError(
+            "noise needs to know who is in which slice, to fit numbers to each other: give the "
+            "people by report.with_people(X, predictions, labels), or leave the numbers "
+            "contradictory by consistent = False"
+        )
+    return add_fitted_noise(rows, people, mechanism, defences.epsilon, rng)
 
 
 def _check_noise(report: ReportRows, defences: Defences) -> None:
     if defences.noise is None:
-        if defences.epsilon is not None or defences.delta is not None or defences.consistent:
-            raise InputError(
-                'epsilon, delta and consistent need noise: noise = "discrete-laplace", ...'
-            )
+        if defences.epsilon is not None or defences.delta is not None:
+            raise InputError('epsilon and delta need noise: noise = "discrete-laplace", ...')
     elif defences.round_to is not None:
         raise InputError("round_to must not be together with noise")
     elif (
@@ -306,8 +318,8 @@ def _record(done: Mapping[str, Any], defences: Defences) -> dict[str, Any]:
             record[what] = int(getattr(defences, what))
     if defences.decimals == 0:
         record["decimals"] = 0
-    if defences.consistent:
-        record["consistent"] = True
+    if defences.noise is not None:
+        record["consistent"] = defences.consistent
     if defences.complementary:
         record["complementary"] = True
     return record

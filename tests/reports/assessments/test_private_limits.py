@@ -100,7 +100,7 @@ def publish(noise, epsilon, people, order, belief):
     groups[0] = "m"
     report = FairnessReport.from_predictions(
         X, np.ones(len(X), int), groups, by=["place"], order=order, min_cell=0, metrics=["selected"],
-        noise=noise, epsilon=epsilon, rng=0,
+        noise=noise, epsilon=epsilon, consistent=False, rng=0,
     )  # fmt: skip
     again = FairnessReport.from_frame(report.to_frame(), groups=report.groups)
     beliefs = np.tile([1 - 1e-9, 1e-9], (len(X), 1))

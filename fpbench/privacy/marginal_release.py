@@ -1,0 +1,295 @@
+"""Tables of people by group, measured with noise and fitted to what is public.
+
+Everybody's columns are public, groups are not. One table of people is found that is likely given
+the noisy counts: every kind of people is as many as it is known to be, and whatever is published is
+a sum over that table. The fit sees noisy counts and public numbers only, so it costs no privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+from scipy.special import softmax
+
+from fpbench.components.guarantee import Guarantee, Sensitivity
+from fpbench.components.mechanism import Mechanism
+
+_Floats = NDArray[np.float64]
+_Codes = NDArray[np.int64]
+
+_SPREAD, _DECAY = 1.0, 3.0
+"""Standard deviation of the logit of everybody's share before anything is measured, and how many
+times smaller that of an effect is for each column that it crosses."""
+_LEAST = 0.01
+"""Least standard deviation that the fit assumes: whole numbers are certain with it."""
+_STEPS = 300
+"""Most steps of the fit."""
+_PASSES = 20
+"""Most times that everybody's number is looked at to make numbers whole."""
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """Tables over kinds of people.
+
+    Attributes
+    ----------
+    kinds
+        (A, C) public codes of each kind of people; -1 is a missing value, one more.
+    sizes
+        (A,) people of each kind, public.
+    tables
+        Columns that each measured table crosses.
+    weights
+        Numbers that counts of each table are multiplied by before they get noise: a table of
+        weight w has a w-th of the noise of one of weight 1.
+    """
+
+    kinds: _Codes
+    sizes: _Codes
+    tables: tuple[tuple[int, ...], ...]
+    weights: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls,
+        kinds: _Codes,
+        sizes: _Codes,
+        tables: Iterable[tuple[int, ...]],
+        single: Iterable[tuple[int, ...]],
+        *,
+        pure: bool,
+    ) -> Self:
+        """Tables that share half of the privacy, and smaller ones that share the other half.
+
+        Parameters
+        ----------
+        kinds, sizes
+            As of the class.
+        tables
+            Columns of the largest tables.
+        single
+            Those cut by one column, which tell most of what noise leaves.
+        pure
+            Whether noise grows with the sum of the weights, not of their squares.
+        """
+        largest = list(dict.fromkeys(tables))
+        smaller = [t for t in dict.fromkeys(single) if t not in largest]
+        times = len(largest) / max(len(smaller), 1)
+        weight = max(round(times if pure else times**0.5), 1)
+        weights = [1] * len(largest) + [weight] * len(smaller)
+        return cls(kinds, sizes, (*largest, *smaller), tuple(weights))
+
+    @cached_property
+    def codes(self) -> _Codes:
+        """(tables, A) the cell of each kind in each table, counted on from table to table."""
+        own = [number_cells(self.kinds, table) for table in self.tables]
+        first = np.cumsum([0, *(codes.max(initial=-1) + 1 for codes in own)])
+        return np.array([codes + start for codes, start in zip(own, first, strict=False)])
+
+    @cached_property
+    def members(self) -> csr_array:
+        """(A, cells) the cells of each kind, one of each table."""
+        tables, many = self.codes.shape
+        pointers = np.arange(0, many * tables + 1, tables)
+        shape = many, int(self.codes.max(initial=-1)) + 1
+        return csr_array((np.ones(many * tables), self.codes.T.ravel(), pointers), shape=shape)
+
+    @cached_property
+    def cells(self) -> csr_array:
+        """(cells, A) the kinds of each cell."""
+        return self.members.T.tocsr()
+
+    @cached_property
+    def table(self) -> _Codes:
+        """(cells,) the table of each cell."""
+        owner = np.zeros(self.cells.shape[0], np.int64)
+        owner[self.codes] = np.arange(len(self.codes))[:, None]
+        return owner
+
+    def find_reach(self, groups: int) -> Sensitivity:
+        """How far weighted counts move if the group of one person changes.
+
+        Of two groups the counts of one are measured: the other follows from the sizes. Of more,
+        those of all are, for the change of a group moves two counts anyway.
+        """
+        changes, weights = 1 if groups == 2 else 2, np.array(self.weights, np.float64)
+        return Sensitivity(
+            float(changes * weights.sum()), float(changes * weights @ weights) ** 0.5
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyMarginals:
+    """Noisy counts of all tables.
+
+    Attributes
+    ----------
+    answers
+        (cells, measured groups) noisy counts: of the last of two groups, or of all; NaN where
+        none is measured.
+    deviation
+        (cells,) standard deviation of the noise.
+    guarantee
+        For the change of one person's group.
+    """
+
+    answers: _Floats
+    deviation: _Floats
+    guarantee: Guarantee
+
+
+def measure_marginals(
+    marginals: Marginals,
+    counts: _Floats,
+    mechanism: Mechanism,
+    epsilon: float,
+    rng: np.random.Generator,
+) -> NoisyMarginals:
+    """Measure the tables with noise.
+
+    Parameters
+    ----------
+    marginals
+        The tables.
+    counts
+        (cells, K) true counts; rows of NaN are not measured.
+    mechanism, epsilon, rng
+        As of `Mechanism.release`, for all tables together.
+    """
+    known = np.asarray(np.isfinite(counts).all(axis=1))
+    weight = np.array(marginals.weights)[marginals.table]
+    own = np.where(known[:, None], counts, 0).astype(np.int64)
+    measured = weight[:, None] * (own[:, 1:] if counts.shape[1] == 2 else own)
+    upper = weight * np.asarray(marginals.cells @ marginals.sizes).astype(np.int64)
+    reach = marginals.find_reach(counts.shape[1])
+    bounds = np.broadcast_to(upper[:, None], measured.shape)
+    answers = mechanism.release(measured, reach, epsilon, rng, bounds) / weight[:, None]
+    sigma, scale = mechanism.find_noise_law(reach, epsilon, upper)
+    return NoisyMarginals(
+        np.where(known[:, None], answers, np.nan), np.sqrt(sigma**2 + 2 * scale**2) / weight,
+        mechanism.guarantee(epsilon, "attribute"),
+    )  # fmt: skip
+
+
+def fit_people(marginals: Marginals, noisy: NoisyMarginals, groups: int) -> _Codes:
+    """(A, K) likely numbers of each kind of people in each group, whole ones that sum to its size.
+
+    Notes
+    -----
+    The share of each group among a kind of people is the softmax of a sum of effects, one of each
+    cell of the tables and of the tables that are part of them. Effects are normal, with a standard
+    deviation of 3^-c where c columns are crossed; noise is taken for normal, with its own. The
+    likeliest effects are found, so that what noise hides is shrunk to the rates of larger slices:
+    in the limit, to those of everybody in the slice, which are public. Numbers are then made whole
+    such that cells differ least from it.
+    """
+    cells, members = marginals.cells, marginals.members
+    sizes = marginals.sizes[:, None].astype(np.float64)
+    effects, spread = _find_effects(marginals)
+    parts = effects.T.tocsr()
+    free = 1 if groups == 2 else groups
+    deviation = np.maximum(noisy.deviation, _LEAST)
+    precision = (1 / deviation**2)[:, None] * np.isfinite(noisy.answers)
+    answers = np.nan_to_num(noisy.answers)
+    none = np.zeros((len(sizes), 1))
+
+    def share(scaled: _Floats) -> _Floats:
+        logits = members @ (effects @ (spread * scaled.reshape(-1, free)))
+        return np.asarray(softmax(np.hstack([none, logits]) if free == 1 else logits, axis=1))
+
+    def descend(scaled: _Floats) -> tuple[float, _Floats]:
+        shares = share(scaled)
+        told = shares[:, -free:]
+        off = cells @ (sizes * told) - answers
+        pull = sizes * (members @ (off * precision))
+        slope = told * (pull - (told * pull).sum(axis=1, keepdims=True))
+        back = spread * (parts @ (cells @ slope))
+        value = ((off**2 * precision).sum() + scaled @ scaled) / 2
+        return float(value), back.ravel() + scaled
+
+    start = np.zeros(effects.shape[1] * free)
+    options = {"maxiter": _STEPS, "maxfun": 2 * _STEPS, "maxcor": 20}
+    optimum = minimize(descend, start, jac=True, method="L-BFGS-B", options=options)
+    return _make_whole(marginals, sizes * share(optimum.x))
+
+
+def _find_effects(marginals: Marginals) -> tuple[csr_array, _Floats]:
+    """(cells, effects) the effects in each cell, and (effects, 1) their standard deviations.
+
+    Everybody is in one cell of each table, so effects of smaller tables are put into one of these.
+    """
+    owner = {
+        part: number
+        for number, table in enumerate(marginals.tables)
+        for size in range(len(table) + 1)
+        for part in combinations(table, size)
+    }
+    rows, columns, spread, many = [], [], [], 0
+    for part, number in owner.items():
+        cells, first = np.unique(marginals.codes[number], return_index=True)
+        effect = number_cells(marginals.kinds[first], part)
+        rows.append(cells)
+        columns.append(many + effect)
+        spread.append(np.full(int(effect.max(initial=-1)) + 1, _SPREAD / _DECAY ** len(part)))
+        many += len(spread[-1])
+    where = np.concatenate(rows), np.concatenate(columns)
+    shape = marginals.cells.shape[0], many
+    effects = csr_array((np.ones(len(where[0])), where), shape=shape)
+    return effects, np.concatenate(spread)[:, None]
+
+
+def number_cells(kinds: _Codes, table: Sequence[int]) -> _Codes:
+    """(A,) numbers of the cells of a table that kinds (A, C) of people are in, from 0."""
+    key = np.zeros(len(kinds), np.int64)
+    for column in table:
+        _, key = np.unique(key, return_inverse=True)
+        key = key.ravel() * (kinds[:, column].max(initial=-1) + 2) + kinds[:, column] + 1
+    return np.asarray(np.unique(key, return_inverse=True)[1].ravel())
+
+
+def _make_whole(marginals: Marginals, numbers: _Floats) -> _Codes:
+    """Whole numbers (A, K) whose cells differ least from those of real ones, about.
+
+    One kind after the other gets the whole numbers that are best for the cells so far; then single
+    people change their group while that is better. Differences count by the sizes of the cells.
+    """
+    whole = np.floor(numbers).astype(np.int64)
+    left = marginals.sizes - whole.sum(axis=1)
+    size = np.asarray(marginals.cells @ marginals.sizes).astype(np.float64)
+    weight = 1 / np.maximum(size, 1)
+    off = np.zeros((len(weight), numbers.shape[1]))
+    places = marginals.codes.T
+    part = whole - numbers
+    # Kinds whose numbers are nearly whole come last, when there is little left to make good.
+    for kind in np.argsort(-np.abs(numbers - np.rint(numbers)).max(axis=1), kind="stable"):
+        own = places[kind]
+        scale = weight[own]
+        off[own] += part[kind]
+        for _ in range(left[kind]):
+            group = int((scale @ off[own] + whole[kind] - numbers[kind]).argmin())
+            off[own, group] += 1
+            whole[kind, group] += 1
+    for _ in range(_PASSES):
+        moved = 0
+        for kind, own in enumerate(places):
+            scale = weight[own]
+            pull = scale @ off[own]
+            taken = np.where(whole[kind] > 0, pull, -np.inf)
+            giver, taker = int(taken.argmax()), int(pull.argmin())
+            if taken[giver] - pull[taker] > scale.sum() + 1e-9:
+                whole[kind, [giver, taker]] += -1, 1
+                off[own, giver] -= 1
+                off[own, taker] += 1
+                moved += 1
+        if not moved:
+            break
+    return whole

@@ -1,0 +1,292 @@
+"""A table that may be published: with a guarantee, the attack that was tried on it, and its use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.errors import InputError
+from fpbench.base.text import show_lines
+from fpbench.claims.set_counts import ContradictionError
+from fpbench.components.guarantee import check_epsilon
+from fpbench.reports.assessments.assessing import assess
+from fpbench.reports.assessments.assessment import Assessment
+from fpbench.reports.assessments.least_change import Progress
+from fpbench.reports.fairness_report import FairnessReport
+from fpbench.reports.slices import check_bits
+from fpbench.reports.utility import ReportUtility, compare_rates
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_EPSILONS = (10.0, 5.0, 3.0, 2.0, 1.0, 0.5, 0.2, 0.1)
+"""More than 10 guarantees nothing worth the name."""
+_SAME = 1e-6
+"""Difference of a share at which it counts as recounted."""
+_CHOSEN = (
+    "epsilon was chosen by attacks on these people's true groups, which the guarantee does not "
+    "cover: give epsilon, and it does"
+)
+_GIVEN = "epsilon was given, so that the guarantee covers everything that is published"
+_KEEP = (
+    "leak, proven and utility are measured on true groups, and a seed gives the noise away: the "
+    "certificate is for those who hold the data, not for readers of the table"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ReportRelease:
+    """A table that is made to be published.
+
+    Attributes
+    ----------
+    report
+        What may be published.
+    assessment
+        The attack of `fpbench.assess` on exactly this report; `passes` says whether it is within
+        the limits.
+    utility
+        How near its rates are to the true ones, of all tables.
+    tables
+        The same of each table, by its columns; "everybody" crosses none.
+    columns, order
+        Columns that slices were to be cut by, with the edges between bins of numbers; and the most
+        that are crossed.
+    chosen
+        Whether epsilon was chosen by attacks.
+    seed
+        Of the noise; None if it was drawn from the operating system.
+    """
+
+    report: FairnessReport
+    assessment: Assessment
+    utility: ReportUtility
+    tables: Mapping[str, ReportUtility]
+    columns: Mapping[str, tuple[float, ...] | None]
+    order: int
+    chosen: bool
+    seed: int | None
+
+    @property
+    def passes(self) -> bool:
+        """Whether the attack stayed within the limits."""
+        return self.assessment.passes
+
+    def to_json(self) -> dict[str, Any]:
+        """The certificate, as plain data."""
+        own = self.report.stated
+        assert own is not None
+        return {
+            "passes": self.passes,
+            "table": self.report.hash_values(),
+            "columns": dict(self.columns),
+            "order": self.order,
+            "guarantee": {
+                "epsilon": own.guarantee.epsilon,
+                "delta": own.guarantee.delta,
+                "rho": own.guarantee.rho,
+                "neighbours": "the group of one person changes",
+                "public": "everybody's columns, predictions and labels",
+                "mechanism": own.mechanism,
+                "choice": _CHOSEN if self.chosen else _GIVEN,
+            },
+            "limit": self.assessment.private_limit,
+            "attack": self.assessment.to_json(),
+            "utility": asdict(self.utility),
+            "tables": {name: asdict(utility) for name, utility in self.tables.items()},
+            "seed": self.seed,
+            "note": _KEEP,
+        }
+
+    def __str__(self) -> str:
+        own, told = self.report.stated, self.assessment
+        error, seen = self.utility.rate_error, self.utility.disparities_visible
+        near = "no group has 10 people in a slice"
+        if error is not None:
+            near = f"rates are off by {100 * error:.1f} points on average"
+        if seen is not None:
+            near += f", and {100 * seen:.0f} % of the disparities are seen"
+        verdict = "May be published" if self.passes else "Must not be published"
+        limit = told.private_limit
+        most = "" if limit is None else f", whoever reads it by {100 * limit:.2f} at most"
+        return show_lines([
+            f"{verdict}: {len(self.report):,} rows in {len(self.tables):,} tables; {near}.",
+            f"Guaranteed: {own}; nobody's group can be proven.",
+            f"Attacked: {int(told.proven.sum()):,} proven, {int(told.sure.sum()):,} sure; the "
+            f"share guessed right rises by {100 * told.leak:+.2f} points{most}.",
+            f"{(_CHOSEN if self.chosen else _GIVEN).capitalize()}.",
+        ])  # fmt: skip
+
+    __repr__ = __str__
+
+
+@check_arguments
+def release(
+    X: DataFrame,
+    predictions: ArrayLike,
+    groups: ArrayLike,
+    *,
+    by: str | Iterable[Any],
+    order: int = 1,
+    epsilon: float | None = None,
+    max_leak: float | str | None = None,
+    max_proven: int = 0,
+    labels: ArrayLike | None = None,
+    metrics: Sequence[str] = ("selection-rate",),
+    bins: int | Mapping[str, int | Sequence[float]] = 5,
+    min_cell: int = 10,
+    noise: str = "discrete-laplace",
+    positive: Any = None,
+    households: ArrayLike | None = None,
+    seed: int | None = None,
+    seconds: float = 120.0,
+    tell: Progress | None = None,
+) -> ReportRelease:
+    """The table with the most epsilon that is within the limits, and a certificate.
+
+    Everybody's columns, predictions and labels are public, groups are not. Noisy counts are fitted
+    to that (`FairnessReport.protect`), so that all numbers are those of one table of people.
+
+    Parameters
+    ----------
+    X, predictions, groups, by, order, labels, metrics, bins, min_cell, positive
+        As in `FairnessReport.from_predictions`.
+    epsilon
+        Privacy parameter of the whole table. By default the greatest of .1 to 10 at which the
+        attack stays within the limits: a choice that looks at the data.
+    max_leak, max_proven, households
+        As in `fpbench.assess`.
+    noise
+        Name of a mechanism.
+    seed
+        Of simulated noise, for benchmarks; by default noise is drawn from the operating system.
+    seconds
+        Time limit of each attack.
+    tell
+        Called with each epsilon that is tried, and the number tried so far.
+
+    Raises
+    ------
+    InputError
+        As of `FairnessReport.from_predictions` and `fpbench.assess`.
+    """
+    if epsilon is not None:
+        check_epsilon(epsilon)
+    bits = check_bits(predictions, len(X), "predictions", positive, nameable=True)
+    if labels is not None:
+        labels = check_bits(labels, len(X), "labels", positive, nameable=True)
+    exact = FairnessReport.from_predictions(
+        X, bits, groups, by=by, order=order, bins=bins, labels=labels, metrics=metrics, min_cell=0
+    )
+    mechanism = {"use": noise, "noise": "secure" if seed is None else "simulation"}
+    attacks = 0
+
+    def draw(value: float) -> tuple[FairnessReport, Assessment]:
+        nonlocal attacks
+        if tell is not None:
+            tell(f"epsilon {value:g}", attacks)
+        attacks += 1
+        report = exact.protect(min_cell=min_cell, noise=mechanism, epsilon=value, rng=seed)
+        return report, assess(
+            report, X, bits, labels, groups, households=households, max_leak=max_leak,
+            max_proven=max_proven, seconds=seconds,
+        )  # fmt: skip
+
+    steps = _EPSILONS if epsilon is None else (epsilon,)
+    made = draw(steps[0])
+    if not made[1].passes:
+        # Less noise gives more away: `low` fails, and `high` is the least that is left.
+        low, high = 0, len(steps)
+        while high - low > 1:
+            middle = (low + high) // 2
+            tried = draw(steps[middle])
+            if tried[1].passes or not made[1].passes:
+                made = tried
+            low, high = (low, middle) if tried[1].passes else (middle, high)
+    report, assessment = made
+    utilities = {}
+    used = exact.cells >= 0
+    for view in np.unique(used, axis=0):
+        name = " x ".join(c.name for c, cut in zip(exact.columns, view, strict=True) if cut)
+        utilities[name or "everybody"] = compare_rates(
+            report, exact.take((used == view).all(axis=1))
+        )
+    columns = {column.name: column.edges for column in exact.columns}
+    return ReportRelease(
+        report, assessment, compare_rates(report, exact), utilities, columns, order,
+        epsilon is None, seed,
+    )  # fmt: skip
+
+
+@check_arguments
+def check_release(
+    certificate: Mapping[str, Any],
+    report: FairnessReport,
+    X: DataFrame,
+    predictions: ArrayLike,
+    groups: ArrayLike,
+    *,
+    labels: ArrayLike | None = None,
+    households: ArrayLike | None = None,
+    seconds: float = 120.0,
+) -> dict[str, bool]:
+    """Whether each line of a certificate holds, recounted from the table and its people.
+
+    Parameters
+    ----------
+    certificate
+        As `ReportRelease.to_json` makes it.
+    report
+        The table.
+    X, predictions, groups, labels, households, seconds
+        As in `fpbench.release`; predictions and labels in {0, 1}.
+
+    Raises
+    ------
+    InputError
+        If it is no certificate, or people have not the columns of the table.
+    """
+    try:
+        own, attacked = certificate["guarantee"], certificate["attack"]
+        limits, measured = attacked["criteria"], attacked["measures"]
+        told = [certificate["table"], own["epsilon"], own["delta"], measured["proven"]]
+        stated = measured["leak"], certificate["utility"]["rate_error"]
+        max_leak, max_proven = limits["max_leak"], limits["max_proven"]
+        columns, order = certificate["columns"], certificate["order"]
+    except (KeyError, TypeError):
+        raise InputError("the certificate is none of `fpbench release`") from None
+    guarantee = report.stated
+    exact_law = replace(
+        report, law=np.zeros_like(report.law), width=np.zeros_like(report.width), guarantee=None
+    )
+    try:
+        exact_law.facts(X, predictions, labels)
+        consistent = True
+    except (InputError, ContradictionError):
+        consistent = False
+    wanted = FairnessReport.from_predictions(
+        X, predictions, groups, by=list(columns), order=order, labels=labels, min_cell=0,
+        bins={name: edges for name, edges in columns.items() if edges},
+        metrics=np.unique(report.metric).tolist(),
+    )  # fmt: skip
+    attack = assess(
+        report, X, predictions, labels, groups, households=households, max_leak=max_leak,
+        max_proven=max_proven, seconds=seconds,
+    )  # fmt: skip
+    error = compare_rates(report, wanted).rate_error
+    return {
+        "the table is the one that was certified": report.hash_values() == told[0],
+        "the table states the guarantee": guarantee is not None
+        and [guarantee.guarantee.epsilon, guarantee.guarantee.delta] == told[1:3],
+        "all numbers are consistent with each other and with these people": consistent,
+        "the attack proves as many people": int(attack.proven.sum()) == told[3],
+        "the leak is the same": abs(attack.leak - stated[0]) < _SAME,
+        "it is within the limits": attack.passes,
+        "rates are as near to the true ones": error == stated[1]
+        or (error is not None and stated[1] is not None and abs(error - stated[1]) < _SAME),
+    }
