@@ -58,7 +58,7 @@ def test_what_is_no_certificate_is_refused(made):
 @pytest.mark.parametrize("most", [0.0, 0.02, 1.0])
 def test_the_greatest_epsilon_within_the_limits_is_chosen(monkeypatch, most):
     """By bisection, with a leak that grows with epsilon."""
-    from fpbench.auditing.assessments import releasing
+    from fpbench.reports.assessments import releasing
 
     tried = []
 
