@@ -84,7 +84,10 @@ def make_exact(name: str):
 
 def measure(name: str, epsilon: float, draws: int, **options: object) -> tuple[float, float, float]:
     """Mean error and share seen, and seconds of a draw."""
-    from fpbench.reports import measure_utility
+    try:
+        from fpbench.reports import measure_utility
+    except ImportError:  # at the commit before
+        from fpbench.auditing import measure_utility
 
     exact, started, told = make_exact(name), time.process_time(), []
     for seed in range(draws):
@@ -122,6 +125,7 @@ def measure_before(name: str, epsilon: float, draws: int) -> list[float] | None:
         )  # fmt: skip
     if b"no whole numbers" in told.stderr:
         return None
+    told.check_returncode()
     return json.loads(told.stdout)
 
 
