@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import zip_longest
-from typing import Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from fpbench.base.text import escape_unprintable, show_lines
 
@@ -47,6 +47,17 @@ class Column:
     """Whether its heading may be broken between words."""
     whole: bool = False
     """Whether its words are never broken, as numbers are not."""
+
+
+class Row(NamedTuple):
+    """A line of a table as text."""
+
+    kind: str
+    """`heading`, `rule`, `section` or `row`."""
+    parts: tuple[str, ...]
+    """Parts of its cells, aligned."""
+    cells: tuple[str, ...]
+    """The whole cells that the parts are of."""
 
 
 @dataclass(frozen=True)
@@ -92,19 +103,42 @@ class Sheet:
         more = [f"{self.unshown:,} more line{'s' * (self.unshown != 1)}"] if self.unshown else []
         return (*self.notes, *of_columns, *more)
 
-    def divide(self) -> tuple[Sheet, list[tuple[str, int]]]:
-        """The table without the columns of its sections; the sections in words, and first rows."""
+    def lay_out(self, room: int) -> tuple[Sheet, list[Row]]:
+        """The table without columns that are sections or do not fit, and the lines of its rows.
+
+        `room`: letters that a line may have.
+        """
+        sheet, sections = self._divide()
+        sheet, widths = sheet.fit(room)
+        numbers = [column.number for column in sheet.columns]
+        headings = tuple(column.heading for column in sheet.columns)
+        lines = [
+            Row("heading", parts, ()) for parts in align_row(headings, numbers, widths, bottom=True)
+        ]
+        lines.append(Row("rule", ("─" * (sum(widths) + len(widths) - 1),), ()))
+        for place, cells in enumerate(sheet.rows):
+            if place in sections:
+                lines.append(Row("section", (sections[place],), ()))
+            lines += [Row("row", parts, cells) for parts in align_row(cells, numbers, widths)]
+        return sheet, lines
+
+    def _divide(self) -> tuple[Sheet, dict[int, str]]:
+        """The table without the columns of its sections; the sections in words by first rows."""
         headings = [column.heading for column in self.columns]
         apart = [headings.index(heading) for heading in self.sections]
         kept = [i for i in range(len(headings)) if i not in apart]
-        begins: list[tuple[str, int]] = []
-        for number, row in enumerate(self.rows):
+        sections: dict[int, str] = {}
+        last = None
+        for number, row in enumerate(self.rows if apart else ()):
             words = ", ".join(f"{headings[i]} {row[i]}" for i in apart if row[i]) or "no attack"
-            if apart and (not begins or begins[-1][0] != words):
-                begins.append((words, number))
+            if words != last:
+                sections[number] = last = words
+        return self._keep_columns(kept, sections=()), sections
+
+    def _keep_columns(self, kept: Sequence[int], **others: Any) -> Sheet:
         columns = tuple(self.columns[i] for i in kept)
         rows = tuple(tuple(row[i] for i in kept) for row in self.rows)
-        return replace(self, columns=columns, rows=rows, sections=()), begins
+        return replace(self, columns=columns, rows=rows, **others)
 
     def fit(self, room: int) -> tuple[Sheet, list[int]]:
         """The table without the spare columns that do not fit, and the width of each column.
@@ -132,12 +166,8 @@ class Sheet:
         count = len(self.columns) - len(kept)
         if not count:
             return self
-        return replace(
-            self,
-            columns=tuple(self.columns[i] for i in kept),
-            rows=tuple(tuple(row[i] for i in kept) for row in self.rows),
-            notes=(*self.notes, f"{count} more column{'s' * (count != 1)} on a wider terminal"),
-        )
+        note = f"{count} more column{'s' * (count != 1)} on a wider terminal"
+        return self._keep_columns(kept, notes=(*self.notes, note))
 
     def _compute_least_widths(self, label_width: int) -> list[int]:
         """The least width of each column: numbers whole, words broken if they are long."""
@@ -153,10 +183,7 @@ class Sheet:
         return widths
 
     def _compute_widths(self, room: int, label_width: int) -> list[int]:
-        """The width of each column: numbers are shown whole, and words share the rest.
-
-        Rich shares the rest, too, but gives some columns more than they need and cuts numbers.
-        """
+        """The width of each column: numbers are shown whole, and words share the rest."""
         widths = self._compute_least_widths(label_width)
         full = [
             max(map(len, (column.heading, *(row[place] for row in self.rows))))
@@ -235,25 +262,40 @@ def write_plain(sheets: Iterable[Sheet], width: int = 100) -> str:
 
 
 def _format_text(sheet: Sheet, width: int) -> str:
-    sheet, sections = sheet.divide()
-    sheet, widths = sheet.fit(width)
-    begins = {number: words for words, number in sections}
     head = [sheet.title, *sheet.opening, sheet.about]
     lines = [line for words in head for line in textwrap.wrap(words, width)]
-    headings = tuple(column.heading for column in sheet.columns)
-    for number, row in enumerate((headings, *sheet.rows), -1):
-        lines += [begins[number]] if number in begins else []
-        cells = [
-            textwrap.wrap(value, wide) or [""] for value, wide in zip(row, widths, strict=True)
-        ]
-        for parts in zip_longest(*cells, fillvalue=""):
-            aligned = [
-                part.rjust(wide) if column.number else part.ljust(wide)
-                for part, wide, column in zip(parts, widths, sheet.columns, strict=True)
-            ]
-            lines.append(" ".join(aligned).rstrip())
-    lines += sheet.remarks
-    return show_lines(lines)
+    sheet, rows = sheet.lay_out(width)
+    lines += [" ".join(row.parts).rstrip() for row in rows if row.kind != "rule"]
+    return show_lines([*lines, *sheet.remarks])
+
+
+def align_row(
+    cells: Sequence[str],
+    numbers: Sequence[bool],
+    widths: Sequence[int],
+    hang: str = "",
+    *,
+    bottom: bool = False,
+) -> list[tuple[str, ...]]:
+    """The lines of a row, each of one part a cell: words are broken, and numbers end together.
+
+    `numbers`: whether a cell is a number. `hang`: what further lines of a cell begin with.
+    `bottom`: whether cells end in the same line.
+    """
+    folded = [
+        textwrap.wrap(cell, wide, subsequent_indent=hang, break_on_hyphens=False) or [""]
+        for cell, wide in zip(cells, widths, strict=True)
+    ]
+    if bottom:
+        most = max(map(len, folded), default=0)
+        folded = [[""] * (most - len(parts)) + parts for parts in folded]
+    return [
+        tuple(
+            part.rjust(wide) if number else part.ljust(wide)
+            for part, wide, number in zip(parts, widths, numbers, strict=True)
+        )
+        for parts in zip_longest(*folded, fillvalue="")
+    ]
 
 
 def write_markdown(sheets: Iterable[Sheet]) -> str:
@@ -340,16 +382,19 @@ class Shown(list[_AnyTable]):
 
 def _format_html(sheet: Sheet) -> str:
     lines = [f"<p>{_escape_html(' '.join(sheet.opening))}</p>"] if sheet.opening else []
-    lines.append("<table>")
-    if sheet.title or sheet.about:
-        about = f"<br>{_escape_html(sheet.about)}" if sheet.about else ""
-        lines.append(f"<caption><strong>{_escape_html(sheet.title)}</strong>{about}</caption>")
-    headings = "".join(_format_cell("th scope='col'", c.heading, c.number) for c in sheet.columns)
-    lines.append(f"<thead><tr>{headings}</tr></thead><tbody>")
-    for row in sheet.rows:
-        cells = zip(row, sheet.columns, strict=True)
-        lines.append("<tr>" + "".join(_format_cell("td", v, c.number) for v, c in cells) + "</tr>")
-    lines.append("</tbody></table>")
+    title = f"<strong>{_escape_html(sheet.title)}</strong>"
+    title += f"<br>{_escape_html(sheet.about)}" if sheet.about else ""
+    if not sheet.columns:
+        lines.append(f"<p>{title}</p>")
+    else:
+        headings = (_format_cell("th scope='col'", c.heading, c.number) for c in sheet.columns)
+        lines.append("<table>")
+        lines += [f"<caption>{title}</caption>"] if sheet.title or sheet.about else []
+        lines.append(f"<thead><tr>{''.join(headings)}</tr></thead><tbody>")
+        for row in sheet.rows:
+            cells = zip(row, sheet.columns, strict=True)
+            lines.append(f"<tr>{''.join(_format_cell('td', v, c.number) for v, c in cells)}</tr>")
+        lines.append("</tbody></table>")
     if sheet.remarks:
         items = "".join(f"<li>{_escape_html(text)}</li>" for text in sheet.remarks)
         lines.append(f"<ul>{items}</ul>")

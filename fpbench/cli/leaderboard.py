@@ -221,7 +221,7 @@ def _write(text: str, output: Path | None) -> None:
 
 
 def _show_or_write(sheets: "Sequence[Sheet]", form: Form, output: Path | None) -> None:
-    from fpbench.cli.screen.sheets import show_sheet
+    from fpbench.cli.screen.console import show_sheet
 
     if form is Form.TABLE and output is None:
         for sheet in sheets:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from fpbench import MatrixError
 from fpbench.cli.screen import console
-from fpbench.cli.screen.sheets import show_sheet
+from fpbench.cli.screen.console import show_sheet
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 from fpbench.matrix.matrix import read
 from fpbench.matrix.summary_tables import parse_summaries

@@ -1,17 +1,18 @@
-"""All printing. Tables and progress bars are rich's; listings are plain columns.
+"""All printing. Colours and progress bars are rich's; listings are plain columns.
 
-Listings must appear at once, and rich's tables take longer to import than the listings to make.
+Listings must appear at once, and rich takes longer to import than the listings to make.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from shutil import get_terminal_size
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -22,7 +23,9 @@ from fpbench.components.names import Status
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
+    from rich.text import Text
 
+    from fpbench.base.sheet import Sheet
     from fpbench.execution.runner import Finished
     from fpbench.matrix.plan import Plan
 
@@ -46,6 +49,7 @@ class Mode:
 MODE = Mode()
 
 COLOURS = {Status.DONE: "green", Status.FAILED: "red", Status.SKIPPED: "yellow"}
+_REMARK_COLOURS = {"failed": COLOURS[Status.FAILED], "warning": "yellow"}
 
 
 def show_error(message: str) -> None:
@@ -144,6 +148,52 @@ def _shield(console: type[Console]) -> type[Console]:
                 yield segment if segment.control else segment._replace(text=text)
 
     return Shielded
+
+
+def show_sheet(sheet: Sheet, colours: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Print a table with its title and remarks; text is folded where the width is too small.
+
+    `colours`: styles of cells by their text.
+    """
+    from rich.text import Text
+
+    out, plain = choose_terminal(), MODE.plain
+    sheet, rows = sheet.lay_out(out.width)
+    if sheet.title:
+        out.print(Text(sheet.title, "bold"))
+    for sentence in sheet.opening:
+        out.print(Text(sentence))
+    if sheet.about:
+        out.print(Text(sheet.about.replace(" · ", "; ") if plain else sheet.about, "dim"))
+    lines = []
+    for row in rows if sheet.columns else ():
+        if row.kind == "row":
+            cells = zip(row.parts, row.cells, strict=True)
+            lines.append(Text(" ").join(_add_colour(part, cell, colours) for part, cell in cells))
+        elif not (plain and row.kind == "rule"):
+            lines.append(Text(" ".join(row.parts), "" if row.kind == "rule" else "bold"))
+    if lines:
+        out.print(Text("\n").join(lines), soft_wrap=True)
+    for note in sheet.all_notes:
+        show_line(note, "dim")
+    for word, texts in (("warning", sheet.warnings), ("failed", sheet.failures)):
+        for text in texts:
+            show_line(f"{word}: {text}", _REMARK_COLOURS[word])
+
+
+def show_line(text: str, colour: str | None = None) -> None:
+    """Print a line: folded between words on a terminal, elsewhere unbroken."""
+    out = choose_terminal()
+    out.print(text, style=colour, markup=False, soft_wrap=not out.is_terminal)
+
+
+def _add_colour(part: str, cell: str, colours: Mapping[str, str]) -> Text:
+    """A part of a cell; counts of failures are highlighted."""
+    from rich.text import Text
+
+    text = Text(part, colours.get(cell, ""))
+    text.highlight_regex(r"\(.* failed\)$", "red")
+    return text
 
 
 class RunProgress(AbstractContextManager["RunProgress"]):

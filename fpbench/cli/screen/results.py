@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fpbench.base.sheet import Column, Sheet
 from fpbench.cli.screen import console
-from fpbench.cli.screen.sheets import show_sheet
+from fpbench.cli.screen.console import show_sheet
 from fpbench.components.names import KINDS
 from fpbench.results.leaderboard import make_sheet
 from fpbench.results.verdicts.judging import Standing, list_verdict_sheets, make_standings_sheet

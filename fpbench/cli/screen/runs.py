@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fpbench.base.sheet import Paged, Separator, make_table
 from fpbench.base.text import count_noun
 from fpbench.cli.screen import console
-from fpbench.cli.screen.sheets import show_line, show_sheet
+from fpbench.cli.screen.console import show_line, show_sheet
 from fpbench.components.names import Status
 
 if TYPE_CHECKING:

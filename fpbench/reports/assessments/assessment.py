@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from html import escape
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.argument_types import check_methods
-from fpbench.base.text import format_percent, format_points, format_points_above
+from fpbench.base.sheet import Column, Sheet, align_row, write_html
+from fpbench.base.text import (
+    escape_unprintable,
+    format_percent,
+    format_points,
+    format_points_above,
+    show_lines,
+)
 from fpbench.claims.set_counts import Facts, Floats, Mask
 from fpbench.correction.facts.worlds import Worlds
 from fpbench.reports.assessments.attack import Allowed
 from fpbench.reports.assessments.evidence import pack_evidence
 from fpbench.reports.assessments.hidden_numbers import HiddenNumbers
-from fpbench.reports.assessments.layout import LayoutPage, LayoutPart, lay_out_html, lay_out_text
 from fpbench.reports.assessments.least_change import ChangeSearch
 from fpbench.reports.assessments.placebo import Placebo
 from fpbench.reports.assessments.prior_beliefs import SHARES_ALONE
@@ -29,6 +37,9 @@ if TYPE_CHECKING:
 
 _NAMED = 3
 """Most reports that the verdict names."""
+_LEAST_WIDTH = 60
+_LEAST_WORDS = 24
+"""Least width of a table's first column, in characters."""
 
 
 @dataclass(frozen=True)
@@ -367,7 +378,20 @@ class Assessment:
         width
             Characters per line.
         """
-        return lay_out_text(self._page, width)
+        width = max(width, _LEAST_WIDTH)
+        lines = textwrap.wrap(self.verdict, width)
+        findings = list(self._list_findings())
+        room = max(len(name) for name, _ in findings)
+        for name, words in findings:
+            start = f"  {name.ljust(room)}  "
+            lines += textwrap.wrap(
+                words, width, initial_indent=start, subsequent_indent=" " * len(start)
+            )
+        for sheet in self._sheets:
+            lines += ["", *textwrap.wrap(sheet.title, width), *_write_rows(sheet, width)]
+            for note in sheet.notes:
+                lines += textwrap.wrap(note, width, initial_indent="  ", subsequent_indent="    ")
+        return show_lines(lines)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -380,7 +404,13 @@ class Assessment:
             - np.take_along_axis(self.posterior, self.prior.argmax(axis=1)[:, None], axis=1)[:, 0]
         )
         cells = write_heat_map(self.facts, self.proven, self.sure, gain, self.riskiest)
-        return f"{lay_out_html(self._page)}\n{cells}"
+        colour = "#1a7f37" if self.passes else "#b3261e"
+        findings = "".join(
+            f"<li><b>{escape(name)}</b>: {escape(words)}</li>"
+            for name, words in self._list_findings()
+        )
+        start = f'<p style="color:{colour}"><b>{escape(self.verdict)}</b></p><ul>{findings}</ul>'
+        return f"{escape_unprintable(start)}\n{write_html(self._sheets)}\n{cells}"
 
     @property
     def _sets(self) -> int:
@@ -388,11 +418,10 @@ class Assessment:
         return int((~self.facts.derived).sum())
 
     @property
-    def _page(self) -> LayoutPage:
-        parts = [self._list_cells()] if self.riskiest else []
+    def _sheets(self) -> list[Sheet]:
+        sheets = [self._list_cells()] if self.riskiest else []
         whose = f" of {self.reports[-1].name}" if len(self.reports) > 1 else ""
-        parts += [_list_changes(self.change, whose)] if self.change else []
-        return LayoutPage(self.verdict, self.passes, list(self._list_findings()), parts)
+        return [*sheets, *([_list_changes(self.change, whose)] if self.change else [])]
 
     def _list_findings(self) -> Iterator[tuple[str, str]]:
         expected = f"{format_points(self.leak_expected)} points"
@@ -471,7 +500,7 @@ class Assessment:
                 f"readers who know more, or other tables of these people, earlier or later{more}",
             )
 
-    def _list_cells(self) -> LayoutPart:
+    def _list_cells(self) -> Sheet:
         rows = [
             [
                 cell.name, f"{cell.row}", f"{cell.people:,}", *cell.write_counts(),
@@ -480,7 +509,7 @@ class Assessment:
             for cell in self.riskiest
         ]  # fmt: skip
         proven, leak = self.alone
-        return LayoutPart(
+        return _make_sheet(
             "Riskiest cells, each given those above it:",
             ["cell", "row", "people", *self.groups, "proves", "adds"],
             rows,
@@ -494,7 +523,7 @@ class Assessment:
         )
 
 
-def _list_changes(search: ChangeSearch, whose: str) -> LayoutPart:
+def _list_changes(search: ChangeSearch, whose: str) -> Sheet:
     notes = []
     if search.failed:
         notes.append(f"Not enough, even the strongest tried: {'; '.join(search.failed)}.")
@@ -511,7 +540,7 @@ def _list_changes(search: ChangeSearch, whose: str) -> LayoutPart:
                 f"No change{whose} that passes and publishes anything was found in "
                 f"{search.attacks} attacks."
             )
-        return LayoutPart(title, [], [], notes)
+        return _make_sheet(title, [], [], notes)
     rows = []
     for change in search.passing:
         use = change.utility
@@ -525,7 +554,7 @@ def _list_changes(search: ChangeSearch, whose: str) -> LayoutPart:
             f"It publishes {best.utility.cells_published:.0%} of the rates; the mean error of all "
             f"is {_write(best.utility.rate_error, '.3f')}."
         )
-    return LayoutPart(
+    return _make_sheet(
         f"The least change{whose} that passes: {best.words}. {cost} Found in "
         f"{search.attacks} attacks; the mildest of each kind that passes, least error first:",
         ["change", "told", "leak", "error", "greatest", "published", "seen"],
@@ -539,6 +568,27 @@ def _list_changes(search: ChangeSearch, whose: str) -> LayoutPart:
             *notes,
         ],
     )
+
+
+def _make_sheet(
+    title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], notes: Iterable[str]
+) -> Sheet:
+    """A table with words in its first column, and numbers in the others."""
+    columns = tuple(Column(head, number=place > 0) for place, head in enumerate(heads))
+    return Sheet(title, "", columns, tuple(map(tuple, rows)), tuple(notes))
+
+
+def _write_rows(sheet: Sheet, width: int) -> Iterator[str]:
+    """Lines of a table, of which the first column alone is made narrow."""
+    rows = [tuple(column.heading for column in sheet.columns), *sheet.rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    if widths:
+        rest = sum(own + 2 for own in widths[1:])
+        widths[0] = min(widths[0], max(width - 2 - rest, _LEAST_WORDS))
+        numbers = [column.number for column in sheet.columns]
+        for row in rows:
+            for parts in align_row(row, numbers, widths, "  "):
+                yield f"  {'  '.join(parts)}".rstrip()
 
 
 def _write(number: float | None, form: str) -> str:

@@ -15,8 +15,8 @@ import pytest
 from fpbench.base.sheet import Column, Sheet
 from fpbench.cli.screen import console
 from fpbench.cli.screen import results as boards
+from fpbench.cli.screen.console import show_sheet
 from fpbench.cli.screen.runs import format_duration
-from fpbench.cli.screen.sheets import show_sheet
 from fpbench.components.catalog import discover
 from fpbench.components.names import KINDS
 from fpbench.components.own_measures import GLOSSARY

@@ -389,7 +389,10 @@ def test_names_are_shown_and_not_obeyed():
     result = assess(report, X, predictions, groups=groups, beliefs="shares")
     html = Text()
     html.feed(result._repr_html_())
-    assert html.tags == {"p", "b", "ul", "li", "div", "span", "table", "tr", "th", "td"}
+    assert html.tags == {
+        *("p", "b", "ul", "li", "div", "span", "strong"),
+        *("table", "caption", "thead", "tbody", "tr", "th", "td"),
+    }
     assert "<script>" in html.words
     assert "\x1b" not in result._repr_html_() + str(result)
 

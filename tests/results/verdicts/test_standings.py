@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fpbench.base.text import format_number
-from fpbench.cli.screen.sheets import show_sheet
+from fpbench.cli.screen.console import show_sheet
 from fpbench.matrix.expectations import parse_expectations
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.verdicts.judging import (
