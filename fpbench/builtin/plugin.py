@@ -27,15 +27,15 @@ def fpbench_datasets() -> list[Lazy]:
             credit_card="CreditCard",
             german="German",
             parkinsons="Parkinsons",
-            table="GivenTable",
         ),
         *_name_components(
             "datasets",
             {
                 "acs-income": "acs:ACSIncome",
                 "acs-public-coverage": "acs:ACSPublicCoverage",
-                "csv": "own_files:CSV",
-                "parquet": "own_files:Parquet",
+                "csv": "own_tables:CSV",
+                "parquet": "own_tables:Parquet",
+                "table": "own_tables:GivenTable",
             },
         ),
     ]
@@ -76,13 +76,15 @@ def fpbench_engines() -> list[Lazy]:
 @hookimpl
 def fpbench_disclosures() -> list[Lazy]:
     return [
-        *_list_components(
+        *_name_components(
             "disclosures",
-            hidden="Hidden",
-            estimated="Estimated",
-            noisy="Noisy",
-            report="Report",
-            structure="Structure",
+            {
+                "estimated": "claims:Estimated",
+                "hidden": "claims:Hidden",
+                "noisy": "claims:Noisy",
+                "report": "counts:Report",
+                "structure": "counts:Structure",
+            },
         ),
         *_name_components("ferry", {"published": "published:Published"}),
     ]
@@ -121,7 +123,9 @@ def fpbench_adversaries() -> list[Lazy]:
 def fpbench_correctors() -> list[Lazy]:
     return [
         *_list_components("correctors", none="NoCorrection", posterior="Posterior"),
-        *_name_components("ferry", {"exact": "exact:Exact", "cp": "cp:CP", "ip": "ip:IP"}),
+        *_name_components(
+            "ferry", {"exact": "correctors:Exact", "cp": "correctors:CP", "ip": "correctors:IP"}
+        ),
     ]
 
 
@@ -142,7 +146,7 @@ def fpbench_mechanisms() -> list[Lazy]:
 @hookimpl
 def fpbench_policies() -> list[Lazy]:
     return [
-        *_list_components("policies", clip="Clip", project="Project"),
+        *_name_components("policies", {"clip": "nearest:Clip", "project": "nearest:Project"}),
         *_name_components(
             "pafer",
             {

@@ -151,5 +151,5 @@ def test_a_large_file_is_left_to_the_run(tmp_path, monkeypatch):
     matrix = matrix_of("prior") | {"dataset": [own]}
     with pytest.raises(fpbench.InputError):
         fpbench.plan(matrix, out=tmp_path / "run")
-    monkeypatch.setattr("fpbench.builtin.datasets.own_files._READ_AT_ONCE", 5)
+    monkeypatch.setattr("fpbench.builtin.datasets.own_tables._READ_AT_ONCE", 5)
     assert fpbench.plan(matrix, out=tmp_path / "run").runnable == 1

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from fpbench import Dataset, Guess, InputError, Problem, SolverStatus, Table, Weighing
 from fpbench.builtin.correctors.none import NoCorrection
-from fpbench.builtin.disclosures.hidden import Hidden
-from fpbench.builtin.ferry.exact import Exact
+from fpbench.builtin.disclosures.claims import Hidden
+from fpbench.builtin.ferry.correctors import Exact
 from fpbench.builtin.ferry.published import Published
 from fpbench.builtin.learners.plain import Plain
 from fpbench.claims import FORMS, METRICS, LinearConstraint, RateConstraint

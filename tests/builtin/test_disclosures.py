@@ -13,9 +13,7 @@ from scipy import stats
 
 import fpbench
 from fpbench import COUNT_SENSITIVITY, InputError, Mechanism, Sample
-from fpbench.builtin.disclosures.estimated import Estimated
-from fpbench.builtin.disclosures.hidden import Hidden
-from fpbench.builtin.disclosures.noisy import Noisy
+from fpbench.builtin.disclosures.claims import Estimated, Hidden, Noisy
 from fpbench.builtin.ferry.published import Published
 from fpbench.builtin.learners.exponentiated_gradient import ExponentiatedGradient
 from fpbench.builtin.learners.plain import Plain

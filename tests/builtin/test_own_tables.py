@@ -12,8 +12,7 @@ from pydantic import ValidationError
 
 import fpbench
 from fpbench import DataError, DataHome, InputError, discover
-from fpbench.builtin.datasets.own_files import CSV, Parquet
-from fpbench.builtin.datasets.table import GivenTable
+from fpbench.builtin.datasets.own_tables import CSV, GivenTable, Parquet
 from fpbench.components.spec import build_component, specify
 
 NOWHERE = DataHome((Path("/nowhere"),))
@@ -259,7 +258,7 @@ def test_without_pyarrow_the_command_that_installs_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "people.parquet").touch()
-    monkeypatch.setattr("fpbench.builtin.datasets.own_files.find_spec", lambda name: None)
+    monkeypatch.setattr("fpbench.builtin.datasets.own_tables.find_spec", lambda name: None)
     assert "pip install 'fpbench-toolkit[parquet]'" in str(Parquet.unavailable())
     with pytest.raises(DataError, match=r"pip install 'fpbench-toolkit\[parquet\]'"):
         Parquet(path=str(tmp_path / "people.parquet"), label_column="a", sensitive="b").load(

@@ -14,7 +14,7 @@ import fpbench
 from fpbench import InputError, Problem, SolverStatus
 from fpbench.builtin.correctors.posterior import Posterior
 from fpbench.builtin.datasets.adult import Adult
-from fpbench.builtin.disclosures.hidden import Hidden
+from fpbench.builtin.disclosures.claims import Hidden
 from fpbench.builtin.ferry.published import Published
 from fpbench.claims import (
     FORMS,

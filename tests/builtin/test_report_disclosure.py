@@ -8,7 +8,7 @@ import pytest
 
 import fpbench
 from fpbench import InputError, Sample
-from fpbench.builtin.disclosures.report import Report
+from fpbench.builtin.disclosures.counts import Report
 from fpbench.claims import combine_facts
 from fpbench.correction import propagate, prove
 

@@ -187,7 +187,7 @@ def fpbench_correctors():
         ("nowhere:Late", "fails on import: ModuleNotFoundError"),
         ("fpbench.claims.rates:Late", "fails on import: AttributeError"),
         ("fpbench.claims.rates:RateConstraint", "is not a subclass of Corrector"),
-        ("fpbench.builtin.ferry.exact:Exact", "calls itself 'exact'"),
+        ("fpbench.builtin.ferry.correctors:Exact", "calls itself 'exact'"),
     ],
 )
 def test_a_lazy_component_that_is_not_there(install, target, reason):

@@ -29,7 +29,7 @@ from pages import (
 )
 
 from fpbench import DataHome, discover
-from fpbench.builtin.datasets.own_files import OwnFile
+from fpbench.builtin.datasets.own_tables import OwnFile
 from fpbench.cli.main import app
 from fpbench.components.names import ATTACK, KINDS
 from fpbench.components.own_plugins import OWN_PLUGINS

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import fpbench
 from fpbench.base.sheet import write_markdown
-from fpbench.builtin.disclosures.report import Report
+from fpbench.builtin.disclosures.counts import Report
 from fpbench.components.names import KINDS
 from fpbench.page.gathered import gather
 from fpbench.page.ideas import make_figure

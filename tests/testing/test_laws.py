@@ -27,12 +27,12 @@ from fpbench.builtin.adversaries.prior import Majority
 from fpbench.builtin.auditors.group_fairness import GroupFairness
 from fpbench.builtin.correctors.none import NoCorrection
 from fpbench.builtin.datasets.census_synthetic import CensusSynthetic
-from fpbench.builtin.datasets.table import GivenTable
-from fpbench.builtin.ferry.exact import Exact
+from fpbench.builtin.datasets.own_tables import GivenTable
+from fpbench.builtin.ferry.correctors import Exact
 from fpbench.builtin.ferry.published import Published
 from fpbench.builtin.learners.plain import Plain
 from fpbench.builtin.mechanisms.laplace import DiscreteLaplace, Laplace
-from fpbench.builtin.policies.clip import Clip
+from fpbench.builtin.policies.nearest import Clip
 from fpbench.builtin.private_tree.learners import PrivateTree
 from fpbench.claims import RateConstraint
 from fpbench.testing import LAWS, Outcome, check_component, checks

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from fpbench import Codes, Guess, MeasureValues, Sample, View
 from fpbench.builtin.adversaries._holding_out import HoldingOut, estimate_shares, split_rows
-from fpbench.builtin.adversaries._learned_adversary import LearnedAdversary
-from fpbench.builtin.adversaries._seen_columns import find_confidence
+from fpbench.builtin.adversaries._learned_adversary import LearnedAdversary, find_confidence
 from fpbench.data import ModelAnswers
 from fpbench.models import random_state
 

@@ -18,8 +18,7 @@ from pydantic import Field
 
 from fpbench import DataError, DataFile, DataHome
 from fpbench.base import tell_extra
-from fpbench.builtin.datasets._kinds import Code, Codes, ColumnKind, Whole
-from fpbench.builtin.datasets._reader import Layout, read
+from fpbench.builtin.datasets._published import Code, Codes, ColumnKind, Layout, Whole, read
 from fpbench.data import Attribute, Domain, Sensitive
 from fpbench.tabular import LabelledColumns, TabularDataset, sensitive_field
 

@@ -8,8 +8,15 @@ from typing import ClassVar
 import numpy as np
 
 from fpbench import DataFile, DataHome
-from fpbench.builtin.datasets._kinds import ColumnKind, Label, Whole, Words
-from fpbench.builtin.datasets._reader import Layout, PublishedDataset, read_parts
+from fpbench.builtin.datasets._published import (
+    ColumnKind,
+    Label,
+    Layout,
+    PublishedDataset,
+    Whole,
+    Words,
+    read_parts,
+)
 from fpbench.data import DatasetFacts, Domain, Sensitive
 from fpbench.tabular import LabelledColumns, sensitive_field
 

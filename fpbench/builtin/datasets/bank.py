@@ -6,8 +6,15 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from fpbench import DataFile
-from fpbench.builtin.datasets._kinds import ColumnKind, Label, Whole, derive_domain, parse_words
-from fpbench.builtin.datasets._reader import Layout, PublishedDataset
+from fpbench.builtin.datasets._published import (
+    ColumnKind,
+    Label,
+    Layout,
+    PublishedDataset,
+    Whole,
+    derive_domain,
+    parse_words,
+)
 from fpbench.data import Attribute, DatasetFacts, Sensitive
 from fpbench.tabular import sensitive_field
 

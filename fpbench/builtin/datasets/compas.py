@@ -12,16 +12,19 @@ import numpy as np
 from pydantic import Field
 
 from fpbench import DataError, DataFile, DataHome
-from fpbench.builtin.datasets._kinds import (
+from fpbench.builtin.datasets._published import (
     Codes,
     ColumnKind,
+    Content,
     Day,
     Label,
+    Layout,
+    PublishedDataset,
     Whole,
     derive_domain,
     parse_words,
+    read,
 )
-from fpbench.builtin.datasets._reader import Content, Layout, PublishedDataset, read
 from fpbench.data import Attribute, DatasetFacts, Sensitive
 from fpbench.tabular import LabelledColumns, sensitive_field
 

@@ -8,8 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from fpbench import DataError, DataFile, DataHome
-from fpbench.builtin.datasets._kinds import Codes, ColumnKind, Label, Whole, derive_domain
-from fpbench.builtin.datasets._reader import Layout, PublishedDataset
+from fpbench.builtin.datasets._published import (
+    Codes,
+    ColumnKind,
+    Label,
+    Layout,
+    PublishedDataset,
+    Whole,
+    derive_domain,
+)
 from fpbench.data import DatasetFacts, Sensitive
 from fpbench.tabular import sensitive_field
 

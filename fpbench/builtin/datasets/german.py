@@ -6,8 +6,15 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from fpbench import DataFile
-from fpbench.builtin.datasets._kinds import Codes, ColumnKind, Label, Whole, derive_domain
-from fpbench.builtin.datasets._reader import Layout, PublishedDataset
+from fpbench.builtin.datasets._published import (
+    Codes,
+    ColumnKind,
+    Label,
+    Layout,
+    PublishedDataset,
+    Whole,
+    derive_domain,
+)
 from fpbench.data import DatasetFacts, Sensitive
 from fpbench.tabular import sensitive_field
 

@@ -8,8 +8,15 @@ from typing import ClassVar
 import numpy as np
 
 from fpbench import DataFile, DataHome
-from fpbench.builtin.datasets._kinds import Codes, ColumnKind, Number, Whole, derive_domain
-from fpbench.builtin.datasets._reader import Layout, PublishedDataset
+from fpbench.builtin.datasets._published import (
+    Codes,
+    ColumnKind,
+    Layout,
+    Number,
+    PublishedDataset,
+    Whole,
+    derive_domain,
+)
 from fpbench.data import DatasetFacts, Sensitive
 from fpbench.tabular import LabelledColumns, sensitive_field
 

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from fpbench import Claim, Component, Context, Disclosure, InputError, Learner
-from fpbench.builtin.disclosures._rounding import limit_step_nats, round_up
+from fpbench.builtin.disclosures.claims import limit_step_nats, round_up
 from fpbench.claims import Form, Metric, RateConstraint, limit_claim_nats
 
 

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from fpbench import FpbenchError, InputError, Problem, SolverStatus
 from fpbench.builtin.ferry import cp_engine as engines
-from fpbench.builtin.ferry.cp import CP
+from fpbench.builtin.ferry.correctors import CP
 from fpbench.builtin.ferry.cp_model import floor_fraction
 from fpbench.claims import (
     FORMS,
@@ -548,7 +548,9 @@ def test_it_is_found_where_the_environment_is_not_activated():
         pytest.skip(
             "the engine is not among the scripts of this Python: pip install 'fpbench-toolkit[cp]'"
         )
-    script = "from fpbench.builtin.ferry.cp import CP; print(CP.unavailable(), CP.runs_on())"
+    script = (
+        "from fpbench.builtin.ferry.correctors import CP; print(CP.unavailable(), CP.runs_on())"
+    )
     clean = {"PATH": "/usr/bin:/bin"}
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=clean
@@ -558,7 +560,7 @@ def test_it_is_found_where_the_environment_is_not_activated():
 
 def test_looking_for_the_engine_imports_no_docplex():
     script = (
-        "import sys; from fpbench.builtin.ferry.cp import CP; CP.unavailable(); CP.runs_on()\n"
+        "import sys; from fpbench.builtin.ferry.correctors import CP; CP.unavailable(); CP.runs_on()\n"
         "print([name for name in sys.modules if name.startswith('docplex')])"
     )
     done = subprocess.run(

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 import fpbench
 from fpbench import FpbenchError, InputError, Problem, SolverStatus
 from fpbench.builtin.ferry import ip_solver
-from fpbench.builtin.ferry.ip import IP
+from fpbench.builtin.ferry.correctors import IP
 from fpbench.builtin.ferry.ip_model import IntegerModel, exclude_counts, simplify
 from fpbench.claims import (
     METRICS,
@@ -282,7 +282,7 @@ class TestExactness:
             return ip_solver.solve(*arguments)
 
         monkeypatch.setattr(IntegerModel, "_add_row", careless)
-        monkeypatch.setattr("fpbench.builtin.ferry.ip.solve", count_calls)
+        monkeypatch.setattr("fpbench.builtin.ferry.correctors.solve", count_calls)
         check_answer(
             IP().correct(instance),
             solve_exact(instance).objective,
@@ -489,7 +489,7 @@ class TestSolvers:
             "import numpy as np\n"
             "from fpbench import FpbenchError, Problem\n"
             "from fpbench.claims import RateConstraint\n"
-            "from fpbench.builtin.ferry.ip import IP\n"
+            "from fpbench.builtin.ferry.correctors import IP\n"
             "problem = Problem(np.array([0, 1]), 2, np.array([0, 1]), None, (RateConstraint(),))\n"
             f"try:\n    IP(solver={name!r}).correct(problem)\n"
             "except FpbenchError as error:\n    print(error)\n"
@@ -517,7 +517,7 @@ class TestSolvers:
 
     def test_without_pyomo_it_is_unavailable(self, monkeypatch):
         monkeypatch.setattr(ip_solver, "find_spec", lambda _: None)
-        monkeypatch.setattr("fpbench.builtin.ferry.ip.find_spec", lambda _: None)
+        monkeypatch.setattr("fpbench.builtin.ferry.correctors.find_spec", lambda _: None)
         assert IP.unavailable() == "needs pyomo: pip install 'fpbench-toolkit[ip]'"
         assert IP(solver="ipopt").solver == "ipopt"
         with pytest.raises(FpbenchError, match=r"needs pyomo: pip install 'fpbench-toolkit\[ip\]'"):

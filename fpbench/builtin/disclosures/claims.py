@@ -1,9 +1,11 @@
-"""The disclosure of an unfairness measured under differential privacy."""
+"""Disclosures of nothing, of a noisy unfairness, and of what adversaries estimate by themselves."""
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -17,10 +19,11 @@ from fpbench import (
     Disclosure,
     InputError,
     Learner,
+    Measure,
     Mechanism,
 )
-from fpbench.builtin.disclosures._rounding import limit_step_nats, round_up
 from fpbench.claims import (
+    METRICS,
     Form,
     Metric,
     RateConstraint,
@@ -29,6 +32,36 @@ from fpbench.claims import (
     limit_claim_nats,
 )
 from fpbench.privacy import limit_private_nats
+
+_STEPS = 1000
+"""Disclosed tolerances are integer multiples of 1 / 1000."""
+
+
+def limit_step_nats(least: Fraction = Fraction(0)) -> float:
+    """Logarithm of the number of possible tolerances from the least one to 1."""
+    return math.log(_STEPS - math.ceil(least * _STEPS) + 1)
+
+
+def round_up(least: Fraction) -> float:
+    """The least multiple of 0.001 not below `least`, up to 1, as the float with its digits."""
+    return min(math.ceil(least * _STEPS), _STEPS) / _STEPS
+
+
+class Hidden(Disclosure):
+    """Discloses nothing about the target's fairness: only facts in `also` can help.
+
+    The accuracy of attacks against it is the baseline of every other disclosure.
+    """
+
+    name = "hidden"
+    summary = "nothing is disclosed"
+
+    def forms(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def claim(self, context: Context, rng: np.random.Generator) -> None:
+        """Claim nothing."""
 
 
 class Noisy(Disclosure):
@@ -112,3 +145,71 @@ class Noisy(Disclosure):
         return Claim(
             constraint, self.name, guarantee=guarantee, noise=self.mechanism.noise, nats=nats
         )
+
+
+class Estimated(Disclosure):
+    """The adversary measures the target on its attack set, where it knows everyone's group.
+
+    It assumes that the target was trained for the metric with the smallest measured unfairness,
+    and that its tolerance is that unfairness, rounded up to a multiple of 0.001. Equalized odds
+    is the maximum of two other metrics, so it is never assumed unless `metric` says so. The
+    estimate may be wrong: a row says which metric was assumed (`claim_metric`), whether it is the
+    one the learner was trained for (`metric_right`), and whether the claim is true of the training
+    people (`claim_holds`).
+    """
+
+    name = "estimated"
+    summary = "the metric and tolerance that the adversary measures on its attack set"
+    reference = (
+        "Ferry et al., Exploiting Fairness to Enhance Sensitive Attributes Reconstruction, "
+        "SaTML 2023"
+    )
+    measures = Measure.table("varying", """
+        metric_right | greater yes or no | whether the learner was trained for the estimated
+            metric
+    """)  # fmt: skip
+
+    metric: Metric | Literal["asked"] | None = Field(
+        None,
+        description="the metric, if the adversary knows it; `asked`: the learner's; by default the "
+        "one with the least measured unfairness",
+    )
+    form: Form = Field("to-overall", description="how the groups' rates are compared")
+
+    def forms(self) -> tuple[str, ...]:
+        """The parameter `form`."""
+        return (self.form,)
+
+    def incompatible(self, other: Component) -> str | None:
+        """Why the adversary cannot know the learner's metric: there is none."""
+        if self.metric == "asked" and isinstance(other, Learner) and other.asked() is None:
+            return (
+                f"learner {other.name!r} is trained for no fairness metric, so disclosure "
+                f'{self.name!r} cannot know it: leave out `metric = "asked"`'
+            )
+        return None
+
+    def claim(self, context: Context, rng: np.random.Generator) -> Claim:
+        """Measure all metrics on the attack set and claim the least unfairness.
+
+        Raises InputError if `metric` is `asked`, and the learner is trained for none.
+        """
+        target, attack = context.asked, context.attack
+        metrics = METRICS
+        if self.metric == "asked":
+            if target is None:
+                raise InputError(f"disclosure {self.name!r}: the learner is trained for no metric")
+            metrics = (target.metric,)
+        elif self.metric is not None:
+            metrics = (self.metric,)
+        measured = {
+            metric: RateConstraint(metric, form=self.form).unfairness(
+                attack.sensitive, attack.predictions, attack.labels, len(attack.groups)
+            )
+            for metric in metrics
+        }
+        metric = min(measured, key=lambda name: measured[name])  # the first of tied ones
+        right = None if target is None else int(metric == target.metric)
+        constraint = RateConstraint(metric, round_up(measured[metric]), self.form)
+        # Computed from known groups of the attack set: no information about the target.
+        return Claim(constraint, self.name, notes={"metric_right": right}, nats=0.0)
