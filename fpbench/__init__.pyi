@@ -15,7 +15,6 @@ from .api.attack import AttackResult as AttackResult
 from .api.attack import attack as attack
 from .api.audit import GroupAudit as GroupAudit
 from .api.audit import audit as audit
-from .api.by_name import dataset as dataset
 from .api.correct import correct as correct
 from .api.correct import correctors_for as correctors_for
 from .api.run import RunPlan as RunPlan
@@ -39,7 +38,9 @@ from .builtin.private_tree.individual_fairness.measure import (
 )
 from .claims.rates import unfairness as unfairness
 from .components.attack_kinds import Adversary as Adversary
+from .components.attack_kinds import Classifier as Classifier
 from .components.attack_kinds import Component as Component
+from .components.attack_kinds import Context as Context
 from .components.attack_kinds import Corrector as Corrector
 from .components.attack_kinds import Dataset as Dataset
 from .components.attack_kinds import Disclosure as Disclosure
@@ -50,6 +51,7 @@ from .components.auditor import Release as Release
 from .components.auditor import Shadows as Shadows
 from .components.auditor import Subject as Subject
 from .components.by_name import component as component
+from .components.by_name import dataset as dataset
 from .components.catalog import Catalog as Catalog
 from .components.catalog import discover as discover
 from .components.guarantee import COUNT_SENSITIVITY as COUNT_SENSITIVITY
@@ -67,8 +69,6 @@ from .components.measures import MeasureFigure as MeasureFigure
 from .components.mechanism import Mechanism as Mechanism
 from .components.mechanism import Policy as Policy
 from .components.names import Status as Status
-from .components.protocols import Classifier as Classifier
-from .components.protocols import Context as Context
 from .components.records import Claim as Claim
 from .components.records import Correction as Correction
 from .components.records import Guess as Guess

@@ -1,4 +1,4 @@
-"""The exceptions of fpbench, and the suggestion of the nearest valid name."""
+"""The exceptions of fpbench, and mends that messages name: the nearest name, an extra."""
 
 from collections.abc import Iterable
 
@@ -87,3 +87,19 @@ def check_choice(what: str, value: object, valid: Iterable[str]) -> None:
     if not isinstance(value, str) or value not in names:
         shown = repr(value).replace("\n", " ")
         raise InputError(f"unknown {what} {shown}; {suggest_name(str(value), names)}")
+
+
+DISTRIBUTION = "fpbench-toolkit"
+"""The name under which fpbench is installed, which is not that of its package: on the package
+index, `fpbench` belongs to somebody else, a benchmark of floating-point numbers."""
+
+
+def tell_extra(extra: str) -> str:
+    """The command that installs an extra.
+
+    Parameters
+    ----------
+    extra
+        Its name, such as `report`; `pyproject.toml` lists them.
+    """
+    return f"pip install '{DISTRIBUTION}[{extra}]'"

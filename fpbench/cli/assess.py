@@ -166,7 +166,7 @@ def assess(
         raise InputError("--witnesses are written into a record: name one by --json FILE")
 
     started = time.perf_counter()
-    from fpbench.cli.screen.assessments import AttackProgress, show_assessment
+    from fpbench.cli.screen.console import AttackProgress, show_assessment
     from fpbench.reports.assessments.assessing import assess_series
     from fpbench.reports.assessments.attack import Allowed
     from fpbench.reports.assessments.input_files import ColumnNames, read_files

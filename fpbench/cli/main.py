@@ -136,8 +136,7 @@ def _add_commands(whole: typer.Typer, called: str | None, own: Collection[str | 
     Raises PluginError if the called one cannot be loaded; NameUnknownError, with the command that
     installs it, if it is that of a package of ours.
     """
-    from fpbench.components.catalog import discover
-    from fpbench.components.own_plugins import OWN_PLUGINS
+    from fpbench.components.catalog import OWN_PLUGINS, discover
 
     catalog = discover()
     if called and ("command", called) in OWN_PLUGINS:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ from fpbench.base.errors import InputError
 from fpbench.claims.facts import Fact
 from fpbench.claims.rates import FORMS, RateConstraint
 from fpbench.components.measures import Measure
-from fpbench.components.protocols import Classifier, Context
 from fpbench.components.records import Claim, Correction, Guess, Problem, View, Weighing
 from fpbench.components.sights import explain_lack, keep_model_sights
 from fpbench.data.attributes import explain_no_guarantee
@@ -31,7 +30,47 @@ from fpbench.data.sample import Codes, Sample
 from fpbench.data.table import DatasetFacts, Table
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from fpbench.data.data_files import DataFile, DataHome
+
+
+@runtime_checkable
+class Classifier(Protocol):
+    """A trained model.
+
+    It may also have `predict_proba(features, rng)`, `rules`, `published_trees`, `guarantee` and
+    `baseline`.
+    """
+
+    def predict(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> Codes:
+        """Labels (n,) in {0, 1}; `sensitive` is None unless the learner predicts with it."""
+
+
+class Context(Protocol):
+    """What a disclosure reads: samples with labels, groups and predictions."""
+
+    @property
+    def asked(self) -> RateConstraint | None:
+        """The fairness that the learner was trained for."""
+
+    @property
+    def target(self) -> Sample:
+        """The people that the claim is about."""
+
+    @property
+    def attack(self) -> Sample:
+        """The attack set."""
+
+    @property
+    def model(self) -> Classifier | None:
+        """The trained model, for disclosures that need it; None for others."""
+
+    @property
+    def trained_on_target(self) -> bool:
+        """Whether the model was trained on the target people."""
 
 
 class Component(BaseModel, ABC):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError
-from fpbench.components.attack_kinds import Component
+from fpbench.components.attack_kinds import Component, Dataset
 from fpbench.components.catalog import discover
 from fpbench.components.spec import specify
+from fpbench.data.data_files import DataHome
+from fpbench.data.table import Table
 
 
 def component(kind: str, name: str, **parameters: Any) -> Component:
@@ -58,3 +61,32 @@ def resolve_component(
             f"`fpbench describe {kind}` lists the names"
         )
     return chosen
+
+
+def dataset(name: str, **parameters: Any) -> Table:
+    """Load a dataset by name.
+
+    Parameters
+    ----------
+    name
+        Its name in a matrix, as `fpbench plugins` lists it.
+    **parameters
+        Its parameters, as in a matrix.
+
+    Raises
+    ------
+    InputError
+        If the name or a parameter is unknown; `DataError` if a file is missing or malformed.
+
+    Warns
+    -----
+    UserWarning
+        If a file is not the known original; with both checksums.
+    """
+    source, home = component("dataset", name, **parameters), DataHome.default()
+    assert isinstance(source, Dataset)
+    table = source.load(home)
+    checksums = {name: compute() for name, compute in source.checksums(home).items()}
+    for warning in source.unlike(home, checksums):
+        warnings.warn(warning, stacklevel=2)
+    return table

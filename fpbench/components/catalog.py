@@ -32,12 +32,35 @@ from fpbench.base.trust import (
 )
 from fpbench.components.hooks import HOOKS, OFFERED, Lazy, Registered
 from fpbench.components.names import KINDS
-from fpbench.components.own_plugins import OWN_PLUGINS
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from fpbench.components.attack_kinds import Component
+
+_OFFERED = {
+    ("fpbench-hello", "adversary"): "majority-hello",
+    ("fpbench-opendp", "mechanism"): "opendp-laplace, opendp-discrete-laplace, opendp-geometric, "
+    "opendp-gaussian, opendp-discrete-gaussian, opendp-permute-and-flip",
+    ("fpbench-ortools", "corrector"): "cp-sat",
+    ("fpbench-art", "adversary"): "art-baseline, art-true-label, art-black-box",
+    ("fpbench-aif360", "learner"): "aif360-reweighing, aif360-disparate-impact-remover",
+    ("fpbench-error-parity", "learner"): "relaxed-odds",
+    ("fpbench-defences", "learner"): "adversarial, distilled, fare, pflr, synthetic",
+    ("fpbench-defences", "disclosure"): "dp-release",
+    ("fpbench-dask", "engine"): "dask",
+    ("fpbench-membership", "auditor"): "membership, epsilon-lower-bound",
+    ("fpbench-board", "command"): "board",
+    ("fpbench-curator", "command"): "curator",
+}
+OWN_PLUGINS = {
+    (kind, name): package
+    for (package, kind), names in _OFFERED.items()
+    for name in names.split(", ")
+}
+"""The distribution in `plugins/` that has a component, an engine or a command, to name it if it is
+missing; by kind and name."""
+
 
 GROUP = "fpbench"
 """The entry-point group of plugins."""

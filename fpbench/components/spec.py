@@ -13,8 +13,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType, UnionType
 from typing import Any, Union, get_args, get_origin
 
-from fpbench.base.distribution import DISTRIBUTION
-from fpbench.base.errors import MatrixError
+from fpbench.base.errors import DISTRIBUTION, MatrixError
 from fpbench.base.public_names import list_public_names
 from fpbench.base.validation import validate
 from fpbench.components.attack_kinds import Component

@@ -7,8 +7,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from fpbench.base.distribution import DISTRIBUTION
-from fpbench.base.errors import FpbenchError
+from fpbench.base.errors import DISTRIBUTION, FpbenchError
 from fpbench.base.sheet import Sheet
 from fpbench.components.catalog import Catalog
 from fpbench.components.names import KINDS

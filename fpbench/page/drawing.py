@@ -10,8 +10,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from fpbench.base.distribution import tell_extra
-from fpbench.base.errors import InputError, suggest_name
+from fpbench.base.errors import InputError, suggest_name, tell_extra
 from fpbench.base.files import check_output, write_output
 from fpbench.base.text import format_percent, format_points
 from fpbench.page.figures import Axis, Figure, FigurePoint, Panel, Series

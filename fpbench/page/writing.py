@@ -14,8 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from fpbench.base.distribution import tell_extra
-from fpbench.base.errors import InputError
+from fpbench.base.errors import InputError, tell_extra
 from fpbench.base.files import check_output, write_file, write_output
 from fpbench.base.text import escape_unprintable, hide_paths
 from fpbench.components.catalog import discover

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
-from fpbench.base.distribution import DISTRIBUTION, tell_extra
+from fpbench.base.errors import DISTRIBUTION, tell_extra
 from fpbench.components.catalog import Catalog
 
 _KERNELS = ("machine", "blas", "simd", "solvers")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fpbench.base.distribution import tell_extra
-from fpbench.base.errors import InputError, suggest_name
+from fpbench.base.errors import InputError, suggest_name, tell_extra
 from fpbench.base.files import check_output, write_output
 from fpbench.base.text import escape_unprintable
 from fpbench.store.results import Results

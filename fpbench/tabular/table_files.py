@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fpbench.base.arguments import show_value
-from fpbench.base.distribution import tell_extra
-from fpbench.base.errors import DataError
+from fpbench.base.errors import DataError, tell_extra
 from fpbench.base.files import read_file
 
 if TYPE_CHECKING:

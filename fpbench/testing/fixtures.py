@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fpbench.claims.rates import RateConstraint
-from fpbench.components.attack_kinds import Dataset, Disclosure, Learner
-from fpbench.components.protocols import Context
+from fpbench.components.attack_kinds import Context, Dataset, Disclosure, Learner
 from fpbench.components.records import Claim, Predictions, Scores
 from fpbench.components.sights import keep_model_sights
 from fpbench.data.data_files import DataHome

@@ -8,8 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from fpbench.base.arguments import to_path
-from fpbench.base.distribution import DISTRIBUTION
-from fpbench.base.errors import InputError, PluginError, suggest_name
+from fpbench.base.errors import DISTRIBUTION, InputError, PluginError, suggest_name
 from fpbench.base.trust import normalize_name
 from fpbench.components.attack_kinds import Component
 from fpbench.components.catalog import Catalog, Entry, Source, discover, discover_in

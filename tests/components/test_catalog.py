@@ -9,10 +9,9 @@ from pages import ROOT
 import fpbench
 from fpbench import NameUnknownError, PluginError, discover
 from fpbench.components.bases import BASES
-from fpbench.components.catalog import _read_summary
+from fpbench.components.catalog import OWN_PLUGINS, _read_summary
 from fpbench.components.hooks import HOOKS, OFFERED
 from fpbench.components.names import ATTACK, AUDIT, KINDS
-from fpbench.components.own_plugins import OWN_PLUGINS
 
 
 def test_the_table_of_kinds_is_what_hooks_and_bases_are_made_from():

@@ -31,8 +31,8 @@ from pages import (
 from fpbench import DataHome, discover
 from fpbench.builtin.datasets.own_tables import OwnFile
 from fpbench.cli.main import app
+from fpbench.components.catalog import OWN_PLUGINS
 from fpbench.components.names import ATTACK, KINDS
-from fpbench.components.own_plugins import OWN_PLUGINS
 from fpbench.matrix.matrix import _FIELDS, read
 from fpbench.matrix.plan import make_plan
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from fpbench.components.own_plugins import OWN_PLUGINS
+from fpbench.components.catalog import OWN_PLUGINS
 
 ROOT = Path(__file__).parents[2]
 PAGES = {

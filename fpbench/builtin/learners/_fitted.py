@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Codes, InputError, MeasureValues
+from fpbench import Codes, Component, InputError, Learner, MeasureValues, component
 from fpbench.base import drop_last_bits
 from fpbench.models import (
     EncodedColumn,
@@ -164,3 +164,19 @@ def make_moment(metric: str, **bounds: float) -> Any:
             return weights.__class__(drop_last_bits(weights.to_numpy(), scale), weights.index)
 
     return Moment(**bounds)
+
+
+def make_twin(learner: Learner, name: str, shared: Iterable[str]) -> Learner:
+    """The learner of this name, with parameters of another.
+
+    `learner`: a fair learner. `name`: of its twin. `shared`: names of their common parameters.
+    """
+    parameters = {}
+    for key in shared:
+        value = getattr(learner, key)
+        if isinstance(value, Component):
+            value = {"use": value.name, **value.model_dump(mode="json")}
+        parameters[key] = value
+    twin = component("learner", name, **parameters)
+    assert isinstance(twin, Learner)
+    return twin

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fpbench import Classifier, Codes, Learner, Sample
-from fpbench.builtin.learners._fitted import as_labels, predict_both, require_groups
-from fpbench.builtin.learners._twins import make_twin
+from fpbench.builtin.learners._fitted import as_labels, make_twin, predict_both, require_groups
 from fpbench.models import Encoding, SklearnLearner, encode
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from fpbench.builtin.learners._fitted import (
     as_labels,
     hide_known_warnings,
     make_moment,
+    make_twin,
     split_pipeline,
     stack_labels,
 )
-from fpbench.builtin.learners._twins import make_twin
 from fpbench.claims import Metric, RateConstraint
 from fpbench.models import Encoding, SklearnLearner, encode
 

@@ -15,9 +15,9 @@ from fpbench.builtin.learners._fitted import (
     Fitted,
     hide_known_warnings,
     make_moment,
+    make_twin,
     split_pipeline,
 )
-from fpbench.builtin.learners._twins import make_twin
 from fpbench.claims import Metric, RateConstraint
 from fpbench.models import SklearnLearner
 

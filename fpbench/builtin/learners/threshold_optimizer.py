@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fpbench import Classifier, Codes, DataError, Learner, Sample
-from fpbench.builtin.learners._fitted import as_labels, require_groups, stack_labels
-from fpbench.builtin.learners._twins import make_twin
+from fpbench.builtin.learners._fitted import as_labels, make_twin, require_groups, stack_labels
 from fpbench.claims import Metric, RateConstraint
 from fpbench.models import Encoding, SklearnLearner, encode
 

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from fpbench import Auditor, Measure, MeasureFigure, MeasureValues, Subject
 from fpbench.auditing import make_suffixes
-from fpbench.builtin.auditors._groups import GAPS, NOTIONS, count_by_group, measure_counts
+from fpbench.builtin.auditors.group_fairness import GAPS, NOTIONS, count_by_group, measure_counts
 from fpbench.builtin.private_tree.individual_fairness.measure import (
     SimilarityReport,
     individual_fairness,

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from fpbench import Learner
-from fpbench.builtin.learners._twins import make_twin
+from fpbench.builtin.learners._fitted import make_twin
 from fpbench.builtin.private_tree.recipe import Similarity
 from fpbench.builtin.private_tree.tree_learner import TreeLearner
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from fpbench.base.distribution import DISTRIBUTION
-from fpbench.base.errors import InputError, PluginError, find_near_name
+from fpbench.base.errors import DISTRIBUTION, InputError, PluginError, find_near_name
 from fpbench.cli.screen import console
-from fpbench.components.catalog import Catalog, Entry
+from fpbench.components.catalog import OWN_PLUGINS, Catalog, Entry
 from fpbench.components.names import KINDS
-from fpbench.components.own_plugins import OWN_PLUGINS
 
 if TYPE_CHECKING:
     from fpbench.components.attack_kinds import Component

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fpbench.base.sheet import Sheet
     from fpbench.execution.runner import Finished
     from fpbench.matrix.plan import Plan
+    from fpbench.reports.assessments.assessment import Assessment
 
 _PIPED_WIDTH = 140
 """Width without a terminal: enough that no column is folded away."""
@@ -245,3 +246,50 @@ class RunProgress(AbstractContextManager["RunProgress"]):
     def __exit__(self, *_: object) -> None:
         if self._visible:
             self._progress.stop()
+
+
+_WIDEST = 120
+"""Longer lines are hard to read."""
+
+
+def show_assessment(assessment: Assessment) -> None:
+    """Show the verdict, and the findings that it rests on."""
+    from rich.text import Text
+
+    out = choose_terminal()
+    text = Text(assessment.to_text(min(out.width, _WIDEST)))
+    # The first sentence may take several lines.
+    text.stylize("bold green" if assessment.passes else "bold red", 0, _end_of_verdict(text.plain))
+    out.print(text, soft_wrap=True)
+
+
+def _end_of_verdict(text: str) -> int:
+    """Where the first indented line begins."""
+    return max(text.find("\n  "), 0)
+
+
+class AttackProgress(AbstractContextManager["AttackProgress"]):
+    """A line on a terminal that says which change is being tried."""
+
+    def __init__(self) -> None:
+        terminal = choose_terminal(stderr=True)
+        visible = terminal.is_terminal and not (MODE.quiet or MODE.plain)
+        self._status = terminal.status("reading, and attacking the report") if visible else None
+
+    def tell(self, words: str, attacks: int) -> None:
+        """Show the change that is tried next."""
+        if self._status is not None:
+            from rich.markup import escape
+
+            from fpbench.base.text import escape_unprintable
+
+            self._status.update(f"change {attacks + 1}: {escape(escape_unprintable(words))}")
+
+    def __enter__(self) -> AttackProgress:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()

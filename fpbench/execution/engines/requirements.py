@@ -8,8 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from fpbench.base.distribution import DISTRIBUTION
-from fpbench.base.errors import FpbenchError
+from fpbench.base.errors import DISTRIBUTION, FpbenchError
 from fpbench.components.catalog import Catalog
 from fpbench.components.spec import Spec, fingerprint
 from fpbench.matrix.step import Step

@@ -20,6 +20,7 @@ from fpbench.claims.constraints import COUNT_CONSTRAINTS
 from fpbench.claims.rates import RateConstraint
 from fpbench.components.attack_kinds import (
     Adversary,
+    Classifier,
     Corrector,
     Dataset,
     Disclosure,
@@ -29,7 +30,6 @@ from fpbench.components.auditor import NOISES, Auditor, Release, Shadows, Subjec
 from fpbench.components.beliefs import check_beliefs, spread_confidence
 from fpbench.components.guarantee import Guarantee
 from fpbench.components.own_measures import CorrectionMeasures
-from fpbench.components.protocols import Classifier
 from fpbench.components.records import (
     CalibratedGuess,
     Claim,

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 import numpy as np
 
 from fpbench.base.arguments import show_value
-from fpbench.base.distribution import DISTRIBUTION, tell_extra
-from fpbench.base.errors import InputError, suggest_name
+from fpbench.base.errors import DISTRIBUTION, InputError, suggest_name, tell_extra
 from fpbench.reports.reading.long_form import check_width, read_frame
 from fpbench.reports.rows import ReportRows
 from fpbench.reports.slices import SliceColumn, name_values
