@@ -166,7 +166,6 @@ def assess(
         raise InputError("--witnesses are written into a record: name one by --json FILE")
 
     started = time.perf_counter()
-    from fpbench.cli.screen.console import AttackProgress, show_assessment
     from fpbench.reports.assessments.assessing import assess_series
     from fpbench.reports.assessments.attack import Allowed
     from fpbench.reports.assessments.input_files import ColumnNames, read_files
@@ -177,7 +176,7 @@ def assess(
     if protected is not None and no_search:
         raise InputError("--protected writes what the search finds: leave out --no-search")
     names = ColumnNames(group, tuple(prediction or ()), label, positive, household)
-    with AttackProgress() as progress:
+    with console.AttackProgress() as progress:
         files = read_files(report, people, known, names, decimals)
         read = files.read_reports()
         left = max(seconds - (time.perf_counter() - started), 1.0)
@@ -210,7 +209,7 @@ def assess(
             },
         )
     if json != STANDARD:
-        show_assessment(result)
+        console.show_assessment(result)
         if protected is not None and change is not None:
             console.show_text(f"the changed report: {protected}")
     if not result.passes:

@@ -98,7 +98,6 @@ def release(
     Exit code 0: it is within the limits; 3: no table is, and none is written; 2: bad input. With
     --check: 0 if the certificate is right, 1 if not.
     """
-    from fpbench.cli.screen.assessments import AttackProgress
     from fpbench.reports.assessments.input_files import ColumnNames, read_people
     from fpbench.reports.assessments.releasing import release as make_release
 
@@ -110,7 +109,7 @@ def release(
         return
     check_outputs([people], output=output, certificate=certificate)
     read = read_people(people, names)
-    with AttackProgress() as progress:
+    with console.AttackProgress() as progress:
         made = make_release(
             read.X, read.predictions, read.groups, by=by or list(map(str, read.X.columns)),
             order=order, epsilon=epsilon, max_leak=max_leak, max_proven=max_proven,
