@@ -29,7 +29,7 @@ ALLOWED = {
     "interpret": "interpret-core", "imodels": "imodels", "skorch": "skorch",
 }  # fmt: skip
 """Distributions of classifiers that a matrix may name by import path, by their package."""
-_PLUGINS = "fpbench"
+GROUP = "fpbench"
 """The group of entry points that makes a distribution a plugin."""
 
 
@@ -79,7 +79,7 @@ def _list_places(package: str) -> list[str]:
     if package in ALLOWED:
         dists = [*metadata.distributions(name=ALLOWED[package], path=_list_install_folders())]
     else:
-        points = list_entry_points(_PLUGINS)
+        points = list_entry_points()
         dists = [p.dist for p in points if p.dist and p.module.partition(".")[0] == package]
     return [str(dist.locate_file("")) for dist in dists]
 
@@ -90,13 +90,13 @@ def _is_in(file: str | None, folder: str) -> bool:
     return any(Path(a(file or "/")).is_relative_to(b(folder)) for a in forms for b in forms)
 
 
-def list_entry_points(group: str) -> list[EntryPoint]:
-    """Entry points of installed distributions, not of a folder beside the matrix."""
+def list_entry_points() -> list[EntryPoint]:
+    """Plugins of installed distributions, not of a folder beside the matrix."""
     from importlib import metadata
 
     points: dict[str, list[EntryPoint]] = {}
     for dist in metadata.distributions(path=_list_install_folders()):
-        if found := list(dist.entry_points.select(group=group)):
+        if found := list(dist.entry_points.select(group=GROUP)):
             points.setdefault(normalize_name(dist.name), found)  # imports find the first copy
     return [point for found in points.values() for point in found]
 

@@ -26,6 +26,7 @@ from fpbench.base.errors import (
 )
 from fpbench.base.public_names import find_place
 from fpbench.base.trust import (
+    GROUP,
     allows_third_party,
     list_entry_points,
     normalize_name,
@@ -62,8 +63,6 @@ OWN_PLUGINS = {
 missing; by kind and name."""
 
 
-GROUP = "fpbench"
-"""The entry-point group of plugins."""
 _OURS = __name__.partition(".")[0]
 """The package that built-ins are in."""
 
@@ -277,7 +276,7 @@ def discover() -> Catalog:
 
     If third parties are forbidden (`fpbench.base.trust`), their code is not even imported.
     """
-    return _register_all((point, _find_source(point)) for point in list_entry_points(GROUP))
+    return _register_all((point, _find_source(point)) for point in list_entry_points())
 
 
 def _register_all(points: Iterable[tuple[EntryPoint, Source]]) -> Catalog:
@@ -309,7 +308,7 @@ def discover_in(path: Path) -> tuple[Catalog, Source]:
     modules = {value.partition(":")[0] for value in values.values()}
     installed = [
         (point, own_source)
-        for point in list_entry_points(GROUP)
+        for point in list_entry_points()
         if normalize_name((own_source := _find_source(point)).distribution)
         != normalize_name(source.distribution)
         and point.value.partition(":")[0] not in modules

@@ -173,7 +173,7 @@ def test_a_folder_beside_the_matrix_that_looks_installed_is_not(site, beside, al
     distribute(beside, "looks", ["looks.py"], {"entry_points.txt": "[fpbench]\nlooks = looks\n"})
     write(beside, "looks.py", EVIL)
     assert "did not come with" in why_not_importable("looks")
-    assert "looks" not in {point.name for point in list_entry_points("fpbench")}
+    assert "looks" not in {point.name for point in list_entry_points()}
     distribute(site, "looks", ["looks.py"])
     assert "did not come with" in why_not_importable(
         "looks"
@@ -384,8 +384,8 @@ def test_the_first_of_two_copies_of_a_plugin_counts(site, tmp_path, monkeypatch)
     first = tmp_path / "first"
     listed = "[fpbench]\none = first\n"
     distribute(first, "some_plugin", ["first.py"], {"entry_points.txt": listed})
-    (one,) = (p for p in list_entry_points("fpbench") if p.name == "one")
+    (one,) = (p for p in list_entry_points() if p.name == "one")
     assert (one.value, one.dist.name, one.dist.version) == ("one.sub", "Some.Plugin", "1.0")
     monkeypatch.syspath_prepend(str(first))
-    found = {p.name: p.value for p in list_entry_points("fpbench")}
+    found = {p.name: p.value for p in list_entry_points()}
     assert (found["one"], "two" in found) == ("first", False)

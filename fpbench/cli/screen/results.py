@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fpbench.results.leaderboard import Leaderboard
 
 MOST = 100
-"""Greatest number of lines of a table shown by default: rich is slow with thousands."""
+"""Greatest number of lines of a table shown by default."""
 _MOST_CURVES = 12
 """Sweeps that are drawn below a leaderboard."""
 _JUDGEMENT_COLOURS: dict[str, str] = {
