@@ -40,11 +40,6 @@ def round_numbers(numbers: Iterable[float | None]) -> list[Any]:
     ]
 
 
-def pack(data: Any) -> str:
-    """Data as JSON, compressed and coded in characters that are safe in a page."""
-    return compress(write_json(data))
-
-
 def write_json(data: Any) -> str:
     """The shortest JSON of plain data."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
@@ -53,11 +48,6 @@ def write_json(data: Any) -> str:
 def compress(text: str) -> str:
     """Text, compressed, in base 64; always the same for the same text."""
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode("ascii")
-
-
-def unpack(text: str) -> Any:
-    """The data that was packed."""
-    return json.loads(gzip.decompress(base64.b64decode(text)))
 
 
 def to_plain(value: Any) -> Any:

@@ -1,4 +1,13 @@
-"""Columns as a report page codes them, read back."""
+"""What a report page codes, read back."""
+
+import base64
+import gzip
+import json
+
+
+def unpack(text):
+    """The data that a page carries compressed."""
+    return json.loads(gzip.decompress(base64.b64decode(text)))
 
 
 def decode_column(coded):

@@ -10,13 +10,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from coded import decode_column
+from coded import decode_column, unpack
 from runs import HOSTILE, REAL
 
 import fpbench
 from fpbench.base.errors import InputError, StoreError
 from fpbench.components.names import KINDS
-from fpbench.page import embedding
 from fpbench.page.content import make_content
 from fpbench.page.gathered import gather
 from fpbench.page.writing import write_page, write_report
@@ -26,7 +25,7 @@ from fpbench.store.packing import is_identical
 def carried(text):
     """What a page carries."""
     (packed,) = re.findall(r'<script type="text/plain" id="data">(.*?)</script>', text)
-    return embedding.unpack(packed)
+    return unpack(packed)
 
 
 def reported(run, **options):
