@@ -135,11 +135,6 @@ class Guarantee:
         check_choice("neighbours", self.neighbours, get_args(Relation))
 
 
-def check_neighbours(name: str) -> None:
-    """Raise InputError if a relation of neighbours is unknown."""
-    check_choice("neighbours", name, NEIGHBOURS)
-
-
 @check_arguments
 def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
     """The guarantee of several releases about the same people, by basic composition.
