@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from fpbench.base.text import escape_unprintable, show_lines
@@ -126,14 +126,16 @@ class Sheet:
         """The table without the columns of its sections; the sections in words by first rows."""
         headings = [column.heading for column in self.columns]
         apart = [headings.index(heading) for heading in self.sections]
+        if not apart:
+            return self, {}
         kept = [i for i in range(len(headings)) if i not in apart]
-        sections: dict[int, str] = {}
-        last = None
-        for number, row in enumerate(self.rows if apart else ()):
-            words = ", ".join(f"{headings[i]} {row[i]}" for i in apart if row[i]) or "no attack"
-            if words != last:
-                sections[number] = last = words
-        return self._keep_columns(kept, sections=()), sections
+        words = [self._name_section(row, apart) for row in self.rows]
+        runs = groupby(range(len(words)), words.__getitem__)
+        return self._keep_columns(kept, sections=()), {next(rows): name for name, rows in runs}
+
+    def _name_section(self, row: tuple[str, ...], apart: Iterable[int]) -> str:
+        named = (f"{self.columns[i].heading} {row[i]}" for i in apart if row[i])
+        return ", ".join(named) or "no attack"
 
     def _keep_columns(self, kept: Sequence[int], **others: Any) -> Sheet:
         columns = tuple(self.columns[i] for i in kept)
@@ -387,13 +389,11 @@ def _format_html(sheet: Sheet) -> str:
     if not sheet.columns:
         lines.append(f"<p>{title}</p>")
     else:
-        headings = (_format_cell("th scope='col'", c.heading, c.number) for c in sheet.columns)
-        lines.append("<table>")
-        lines += [f"<caption>{title}</caption>"] if sheet.title or sheet.about else []
-        lines.append(f"<thead><tr>{''.join(headings)}</tr></thead><tbody>")
-        for row in sheet.rows:
-            cells = zip(row, sheet.columns, strict=True)
-            lines.append(f"<tr>{''.join(_format_cell('td', v, c.number) for v, c in cells)}</tr>")
+        headings = [column.heading for column in sheet.columns]
+        caption = f"<caption>{title}</caption>\n" if sheet.title or sheet.about else ""
+        head = _format_html_row("th scope='col'", headings, sheet.columns)
+        lines.append(f"<table>\n{caption}<thead>{head}</thead><tbody>")
+        lines += [_format_html_row("td", row, sheet.columns) for row in sheet.rows]
         lines.append("</tbody></table>")
     if sheet.remarks:
         items = "".join(f"<li>{_escape_html(text)}</li>" for text in sheet.remarks)
@@ -405,6 +405,10 @@ def _escape_html(text: str) -> str:
     return escape(escape_unprintable(text, but="\n"))
 
 
-def _format_cell(tag: str, text: str, number: bool) -> str:
-    align = "right" if number else "left"
-    return f"<{tag} style='text-align:{align}'>{_escape_html(text)}</{tag.split(maxsplit=1)[0]}>"
+def _format_html_row(tag: str, texts: Iterable[str], columns: Iterable[Column]) -> str:
+    cells = (
+        f"<{tag} style='text-align:{'right' if column.number else 'left'}'>"
+        f"{_escape_html(text)}</{tag.split(maxsplit=1)[0]}>"
+        for text, column in zip(texts, columns, strict=True)
+    )
+    return f"<tr>{''.join(cells)}</tr>"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.text import Text
 
-    from fpbench.base.sheet import Sheet
+    from fpbench.base.sheet import Row, Sheet
     from fpbench.execution.runner import Finished
     from fpbench.matrix.plan import Plan
     from fpbench.reports.assessments.assessment import Assessment
@@ -50,7 +50,6 @@ class Mode:
 MODE = Mode()
 
 COLOURS = {Status.DONE: "green", Status.FAILED: "red", Status.SKIPPED: "yellow"}
-_REMARK_COLOURS = {"failed": COLOURS[Status.FAILED], "warning": "yellow"}
 
 
 def show_error(message: str) -> None:
@@ -160,26 +159,23 @@ def show_sheet(sheet: Sheet, colours: Mapping[str, str] = MappingProxyType({})) 
 
     out, plain = choose_terminal(), MODE.plain
     sheet, rows = sheet.lay_out(out.width)
-    if sheet.title:
-        out.print(Text(sheet.title, "bold"))
-    for sentence in sheet.opening:
-        out.print(Text(sentence))
-    if sheet.about:
-        out.print(Text(sheet.about.replace(" · ", "; ") if plain else sheet.about, "dim"))
-    lines = []
-    for row in rows if sheet.columns else ():
-        if row.kind == "row":
-            cells = zip(row.parts, row.cells, strict=True)
-            lines.append(Text(" ").join(_add_colour(part, cell, colours) for part, cell in cells))
-        elif not (plain and row.kind == "rule"):
-            lines.append(Text(" ".join(row.parts), "" if row.kind == "rule" else "bold"))
-    if lines:
+    about = sheet.about.replace(" · ", "; ") if plain else sheet.about
+    for words, style in ((sheet.title, "bold"), *((o, "") for o in sheet.opening), (about, "dim")):
+        if words:
+            out.print(Text(words, style))
+    if sheet.columns:
+        lines = [_add_colours(row, colours) for row in rows if not (plain and row.kind == "rule")]
         out.print(Text("\n").join(lines), soft_wrap=True)
+    _show_remarks(sheet)
+
+
+def _show_remarks(sheet: Sheet) -> None:
     for note in sheet.all_notes:
         show_line(note, "dim")
-    for word, texts in (("warning", sheet.warnings), ("failed", sheet.failures)):
-        for text in texts:
-            show_line(f"{word}: {text}", _REMARK_COLOURS[word])
+    for text in sheet.warnings:
+        show_line(f"warning: {text}", "yellow")
+    for text in sheet.failures:
+        show_line(f"failed: {text}", COLOURS[Status.FAILED])
 
 
 def show_line(text: str, colour: str | None = None) -> None:
@@ -188,13 +184,18 @@ def show_line(text: str, colour: str | None = None) -> None:
     out.print(text, style=colour, markup=False, soft_wrap=not out.is_terminal)
 
 
-def _add_colour(part: str, cell: str, colours: Mapping[str, str]) -> Text:
-    """A part of a cell; counts of failures are highlighted."""
+def _add_colours(row: Row, colours: Mapping[str, str]) -> Text:
+    """A line of a table; counts of failures are highlighted."""
     from rich.text import Text
 
-    text = Text(part, colours.get(cell, ""))
-    text.highlight_regex(r"\(.* failed\)$", "red")
-    return text
+    if row.kind != "row":
+        return Text(" ".join(row.parts), "" if row.kind == "rule" else "bold")
+    cells = [
+        Text(part, colours.get(cell, "")) for part, cell in zip(row.parts, row.cells, strict=True)
+    ]
+    for cell in cells:
+        cell.highlight_regex(r"\(.* failed\)$", "red")
+    return Text(" ").join(cells)
 
 
 class RunProgress(AbstractContextManager["RunProgress"]):
