@@ -174,6 +174,9 @@ ENTRANCES = {
     "epsilon_to_rho": lambda e: fpbench.privacy.epsilon_to_rho(e, 1e-6),
     "gaussian_sigma": lambda e: fpbench.privacy.gaussian_sigma(e, 1e-6),
     "pure_rho": fpbench.privacy.pure_rho,
+    "release": lambda e: fpbench.release(
+        pd.DataFrame({"x": [0, 0, 1, 1]}), [0, 1, 0, 1], list("abab"), by=["x"], epsilon=e
+    ),
 }  # fmt: skip
 # No privacy is asked of these: what was measured, what others must have, points of a curve.
 OTHERS = {"Attack", "Balance", "HistogramSource.histogram", "gaussian_delta", "rho_to_delta"}
