@@ -22,7 +22,6 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 from pydantic import BaseModel
 from typer.models import ArgumentInfo, OptionInfo
 
-from fpbench import discover
 from fpbench.claims.facts import Fact
 from fpbench.cli.main import app
 from fpbench.cli.screen.catalog import _describe_parameter, _list_demands
@@ -35,6 +34,7 @@ from fpbench.matrix.expectations import CHECKS, Expectation
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.matrix import Ranking, Shares, _File
 from fpbench.matrix.summary_tables import SummaryColumn, SummaryTable
+from fpbench.plugin import discover
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -19,7 +19,7 @@ os.environ.update(warm_start.ONE_THREAD)
 from commands import run_command
 from hypothesis import settings
 
-from fpbench import DataHome, discover
+from fpbench.plugin import DataHome, discover
 
 # How long an example takes is the machine's affair, and no law. Where slow tests are left out, laws
 # are tried on few examples, the same each time; else on many, others each time.

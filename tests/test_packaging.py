@@ -122,7 +122,7 @@ def test_the_frame_of_the_documentation_is_attacked(tmp_path, monkeypatch):
     older = fpbench.table(frame, label="paid", positive="yes", sensitive="sex")
     other = fpbench.run(matrix, tables={"people": older}, out=tmp_path / "other")
     assert other.rows()[0]["cell"] != row["cell"]
-    with pytest.raises(fpbench.DataError, match="no table 'people' was passed"):
+    with pytest.raises(fpbench.errors.DataError, match="no table 'people' was passed"):
         fpbench.run(matrix, out=tmp_path / "none")
 
 

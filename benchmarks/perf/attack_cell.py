@@ -65,10 +65,10 @@ def timed(what: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def split_of(seed: int) -> fpbench.Split:
+def split_of(seed: int) -> fpbench.plugin.Split:
     """The people of a cell, as fpbench splits them."""
-    home = fpbench.DataHome.default()
-    plan = make_plan(read(CELL | {"seeds": [seed]}), fpbench.discover(), home)
+    home = fpbench.plugin.DataHome.default()
+    plan = make_plan(read(CELL | {"seeds": [seed]}), fpbench.plugin.discover(), home)
     load, split = list(plan.steps.values())[:2]
     return execute(split, (execute(load, (home,)).value,)).value
 
@@ -175,7 +175,9 @@ def sharing() -> float:
     data = tomllib.loads(FIGURE.read_text())
     data.pop("profile", None)
     correctors = {"corrector": CORRECTORS, "seeds": 1}
-    plan = make_plan(read(data | correctors), fpbench.discover(), fpbench.DataHome.default())
+    plan = make_plan(
+        read(data | correctors), fpbench.plugin.discover(), fpbench.plugin.DataHome.default()
+    )
     unique, alone = plan.count_steps(), plan.count_alone()
     print(f"\nthe plan of {FIGURE.name}, one seed, {len(plan.cells):,} cells")
     print(f"{'step':30s} {'unique':>8s} {'alone':>8s} {'fewer':>8s}")

@@ -38,8 +38,8 @@ from scipy.stats import ks_2samp
 from sklearn.tree import DecisionTreeClassifier
 
 import fpbench
-from fpbench import Codes
 from fpbench.models import Rules
+from fpbench.plugin import Codes
 from fpbench.privacy import Curator
 
 A_SECOND = 1_000_000

@@ -39,13 +39,13 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.tree import DecisionTreeClassifier
 
 import fpbench
-from fpbench import Codes
 from fpbench.builtin.private_tree.individual_fairness.similarity import (
     measure_nearest_people,
     scale_people,
 )
 from fpbench.builtin.private_tree.individual_fairness.tree_boxes import measure_nearest_region
 from fpbench.models import Rules
+from fpbench.plugin import Codes
 
 FASTER = 20
 """Least number of times that pairs are found faster than scikit-learn finds them."""
@@ -101,8 +101,10 @@ def pairs(
     n = len(labels)
     matrix = scaled(table)
 
-    def ours() -> fpbench.builtin.SimilarityReport:
-        return fpbench.individual_fairness(labels, table.features, tau=tau, domain=table.domain)
+    def ours() -> fpbench.auditing.SimilarityReport:
+        return fpbench.auditing.individual_fairness(
+            labels, table.features, tau=tau, domain=table.domain
+        )
 
     (mine,) = in_turns(repeats, ours)
     consistent = ours().other > tau

@@ -36,9 +36,10 @@ from cp_sat import solve_cp_sat
 from rich.console import Console
 from rich.table import Table
 
-from fpbench import Correction, FpbenchError, Problem, SolverStatus, component
+from fpbench import Correction, FpbenchError, Problem, component
 from fpbench.claims import RateConstraint
 from fpbench.correction import CountedProblem
+from fpbench.plugin import SolverStatus
 
 Solve = Callable[[Problem], Correction]
 

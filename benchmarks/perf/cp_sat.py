@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fpbench import Correction, Problem, SolverStatus
+from fpbench import Correction, Problem
 from fpbench.correction import CountedProblem
+from fpbench.plugin import SolverStatus
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import IntVar

@@ -33,10 +33,11 @@ from rich.console import Console
 from rich.table import Table
 
 import fpbench
-from fpbench import Codes, Problem
+from fpbench import Problem
 from fpbench.claims import RateConstraint
 from fpbench.claims.rates import METRICS, Metric
 from fpbench.correction.weights import find_best_exponent, scale_confidence
+from fpbench.plugin import Codes
 
 SORTS = 5
 """Greatest number of sorts that one correction may take."""

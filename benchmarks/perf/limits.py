@@ -111,7 +111,7 @@ CELL_SHARE, SMALL_SHARE = 0.03, 0.05
 def measure_share(cell: dict[str, Any]) -> dict[str, float]:
     """Processor seconds of a cell (`cell`), and of what is measured of its beliefs, by name."""
     belief_scores._COUNT_LEAKS.clear()  # of the same cell, measured before
-    plan = make_plan(read(cell), fpbench.discover(), fpbench.DataHome.default())
+    plan = make_plan(read(cell), fpbench.plugin.discover(), fpbench.plugin.DataHome.default())
     seconds = dict.fromkeys(MEASURING, 0.0)
 
     def watch(name: str, what: Callable[..., Any]) -> Callable[..., Any]:
@@ -129,7 +129,7 @@ def measure_share(cell: dict[str, Any]) -> dict[str, float]:
     started, results = time.process_time(), {}
     for key, step in plan.steps.items():
         parents = tuple(results[parent] for parent in step.parents)
-        results[key] = execute(step, parents or (fpbench.DataHome.default(),)).value
+        results[key] = execute(step, parents or (fpbench.plugin.DataHome.default(),)).value
     seconds["cell"] = time.process_time() - started
     for name, original in originals.items():
         setattr(actions, name, original)

@@ -42,11 +42,11 @@ from sklearn.metrics import log_loss
 from sklearn.neural_network import MLPClassifier
 
 import fpbench
-from fpbench import DataHome
 from fpbench.builtin.pate.excessive_risk.draws import People, RiskSums
 from fpbench.builtin.pate.learner import deal_parts
 from fpbench.builtin.pate.model import StandardizedFeatures, encode_finite
 from fpbench.models import MLPTraining, Networks
+from fpbench.plugin import DataHome
 from fpbench.privacy import VoteLabels
 
 LEAST = {"teachers": 12.0, "students": 20.0, "risks": 15.0, "total": 15.0, "MLP teachers": 5.0}

@@ -44,10 +44,11 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.tree import DecisionTreeClassifier
 
-from fpbench import DataHome, Sample
+from fpbench import Sample
 from fpbench.builtin import PrivateTreeClassifier
 from fpbench.builtin.datasets.adult import Adult
 from fpbench.models import encode
+from fpbench.plugin import DataHome
 
 SLOWER = 10.0
 """How many times scikit-learn's seconds training may take."""

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fpbench import Status, load
+from fpbench import load
 from fpbench.matrix.plan import Cell
 from fpbench.page.writing import write_report
+from fpbench.plugin import Status
 from fpbench.store.store import Store
 
 SEEDS, RUNS = 10, 5

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from fpbench.base.argument_types import check_arguments, check_methods
@@ -13,9 +14,13 @@ from fpbench.base.arguments import to_path
 from fpbench.base.errors import FpbenchError
 from fpbench.base.sheet import write_html
 from fpbench.base.text import show_lines
+from fpbench.data.table import Table
 from fpbench.execution.runner import Finished
+from fpbench.execution.verification import Verification, verify
 from fpbench.results.leaderboard import make_sheet
 from fpbench.results.snapshot import Ranked, Snapshot, read_snapshot
+from fpbench.store.differences import RunDifference, diff
+from fpbench.store.merging import merge
 from fpbench.store.results import Results
 from fpbench.store.store import Store
 
@@ -189,6 +194,99 @@ class Run(Ranked):
         export_rows(self.results(), choose_format(file, format), file, long=long)
         return file
 
+    def verify(
+        self,
+        sample: int = 10,
+        *,
+        seed: int | None = None,
+        jobs: int = 1,
+        tables: Mapping[str, Table] = MappingProxyType({}),
+        limits: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Verification:
+        """Run a sample of the cells again and compare the results, as `fpbench verify` does.
+
+        The run is only read, and none of its numbers is trusted.
+
+        Parameters
+        ----------
+        sample
+            Number of cells to draw from those that are done, and from those that failed; all if
+            there are fewer.
+        seed
+            Seed of the sample; a new one each time if None.
+        jobs
+            Worker processes.
+        tables
+            Tables in memory that the run used.
+        limits
+            Limits on each step, as in `[limits]` of a matrix: `{"timeout": 600.0, "memory_limit":
+            "4 GiB"}`, for a run of somebody else; the smaller of these and of the matrix's own
+            count.
+
+        Returns
+        -------
+        Verification
+            The cells of the sample, compared; `same` says whether nothing contradicts the run.
+
+        Raises
+        ------
+        StoreError
+            If nothing is done, or the matrix of the run is not there.
+        InputError
+            If a limit is none.
+        """
+        return verify(self.path, sample, seed=seed, jobs=jobs, tables=tables, limits=limits)
+
+    def diff(self, other: Run | str | Path, *, most: int = 1_000) -> RunDifference:
+        """Compare with another run, of the same matrix or of another, as `fpbench diff` does.
+
+        Parameters
+        ----------
+        other
+            The other run, or its directory.
+        most
+            Greatest number of changes that are listed; all are counted.
+
+        Returns
+        -------
+        RunDifference
+            Changes of measures, of cells and of the environment; false if there are none.
+
+        Raises
+        ------
+        StoreError
+            If a directory holds no run.
+        """
+        return diff(self.path, _get_directory("other", other), most=most)
+
+    def merge(self, others: Sequence[Run | str | Path], out: str | Path) -> Run:
+        """Merge with runs of the same matrix, of other seeds or cells, as `fpbench merge` does.
+
+        If one run did a cell and another skipped it or failed, the done result counts. The runs
+        themselves stay unchanged.
+
+        Parameters
+        ----------
+        others
+            One or more other runs, or their directories.
+        out
+            The new run directory, missing or empty.
+
+        Returns
+        -------
+        Run
+            The new run.
+
+        Raises
+        ------
+        StoreError
+            If they are not runs of one matrix, or conflict: the same cell was made by other code or
+            data, or measured differently. Every conflict is counted, the first ten are named, and
+            nothing is written.
+        """
+        paths = [_get_directory("each of others", run) for run in others]
+        return Run(merge([self.path, *paths], out).path)
+
     def __str__(self) -> str:
         """The results in a paragraph for each data set; or the number of finished cells."""
         try:
@@ -212,6 +310,10 @@ class Run(Ranked):
         if not boards:
             return f"<p>{escape(show_lines([str(self.path)]))}: no cell has been run yet</p>"
         return write_html([make_sheet(board) for board in boards])
+
+
+def _get_directory(name: str, run: Run | str | Path) -> Path:
+    return run.path if isinstance(run, Run) else to_path(name, run)
 
 
 @check_arguments

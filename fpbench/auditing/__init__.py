@@ -6,6 +6,6 @@ be measured, and suffixes for measures of groups.
 Imports `base`, `data`, `components`.
 """
 
-import lazy_loader
+from fpbench.base.public_names import attach_names
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_names(__name__)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import ast
+import sys
+from collections.abc import Callable
 from functools import cache
+from importlib import import_module
+from importlib.util import resolve_name
 from pathlib import Path
+from typing import Any
 
 _ROOT = Path(__file__).parents[1]
 
@@ -20,11 +25,28 @@ def list_public_names(package: str = "fpbench") -> dict[str, str]:
     if top != _ROOT.name or not stub.is_file():
         return {}
     return {
-        name.name: f"{package}.{node.module or name.name}"
+        name.name: resolve_name("." * node.level + (node.module or name.name), package)
         for node in ast.parse(stub.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ImportFrom)
         for name in node.names
     }
+
+
+def attach_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a room that also lists names of other rooms.
+
+    `lazy_loader.attach_stub` refuses such a stub.
+    """
+    modules = list_public_names(package)
+
+    def load(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"{package} has no {name!r}", name=name)
+        value = getattr(import_module(modules[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load, lambda: list(modules), list(modules)
 
 
 def list_rooms() -> list[str]:

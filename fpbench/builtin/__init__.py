@@ -6,7 +6,7 @@ uses. Components use what a third party may: `fpbench`, what its rooms export, a
 them; the science of a paper also checks its arguments as the rooms do, by `fpbench.base`.
 
 Plugins may import what `__init__.pyi` lists: private trees outside learners, and what
-`fpbench.excessive_risk` and `fpbench.individual_fairness` report.
+`fpbench.auditing.excessive_risk` and `fpbench.auditing.individual_fairness` report.
 """
 
 import lazy_loader

@@ -1,12 +1,9 @@
 # Public names, and the module each is in: see the docstring of `__init__.py`.
-from .pate.excessive_risk.measure import RiskMethod as RiskMethod
-from .pate.excessive_risk.report import RiskReport as RiskReport
 from .private_tree.estimator import PrivateTreeClassifier as PrivateTreeClassifier
 from .private_tree.fitted import PrivateTree as PrivateTree
 from .private_tree.fitted import PrivateTreeBatch as PrivateTreeBatch
 from .private_tree.growth import grow_trees as grow_trees
 from .private_tree.growth import grow_trees_apart as grow_trees_apart
-from .private_tree.individual_fairness.measure import SimilarityReport as SimilarityReport
 from .private_tree.recipe import Similarity as Similarity
 from .private_tree.recipe import TreeRecipe as TreeRecipe
 from .private_tree.split_candidates import SplitCandidates as SplitCandidates

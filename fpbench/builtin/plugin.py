@@ -1,6 +1,7 @@
 """The plugin of the built-in components; they have no privilege over others."""
 
-from fpbench import Lazy, hookimpl
+from fpbench import hookimpl
+from fpbench.plugin import Lazy
 
 
 def _list_components(kind: str, **classes: str) -> list[Lazy]:

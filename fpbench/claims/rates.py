@@ -298,9 +298,9 @@ def unfairness(
     --------
     >>> import fpbench
     >>> sex, hired = ["f", "f", "m", "m"], [0, 1, 1, 1]
-    >>> fpbench.unfairness(sex, hired, form="between-groups")
+    >>> fpbench.auditing.unfairness(sex, hired, form="between-groups")
     Fraction(1, 2)
-    >>> float(fpbench.unfairness(sex, hired, [0, 1, 1, 0], metric="equal-opportunity"))
+    >>> float(fpbench.auditing.unfairness(sex, hired, [0, 1, 1, 0], metric="equal-opportunity"))
     0.0
     """
     check_same_rows(sensitive=sensitive, predictions=predictions, labels=labels)

@@ -163,7 +163,9 @@ class Measure:
             words.append((self.figure.against, get_args(Against)))
             texts += self.figure.texts()
         elif self.figure is not None:
-            raise PluginError(f"measure {self.name!r}: figure: must be a fpbench.MeasureFigure")
+            raise PluginError(
+                f"measure {self.name!r}: figure: must be a fpbench.plugin.MeasureFigure"
+            )
         for place, text in texts:
             if not isinstance(text, str) or not text.isprintable() or len(text) > _LONGEST:
                 raise PluginError(

@@ -26,7 +26,7 @@ from fpbench.store.store import UNSHOWN_SEEDS, Store
 
 @dataclass(frozen=True)
 class Session:
-    """A matrix with its plan; `fpbench.plan`, `fpbench.run` and `fpbench.verify` begin with one."""
+    """A matrix with its plan; `fpbench.plan`, `fpbench.run` and `Run.verify` begin with one."""
 
     matrix: Matrix
     plan: Plan

@@ -8,9 +8,9 @@ Imports `base`, `data`, `components`.
 
 from typing import Any
 
-import lazy_loader
+from fpbench.base.public_names import attach_names
 
-_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_load, __dir__, __all__ = attach_names(__name__)
 
 
 def __getattr__(name: str) -> Any:

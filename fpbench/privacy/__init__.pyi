@@ -1,4 +1,12 @@
 # Public names, and the module each is in: see the docstring of `__init__.py`.
+from ..components.auditor import HistogramSource as HistogramSource
+from ..components.guarantee import COUNT_SENSITIVITY as COUNT_SENSITIVITY
+from ..components.guarantee import LEAST_EPSILON as LEAST_EPSILON
+from ..components.guarantee import Neighbours as Neighbours
+from ..components.guarantee import Sensitivity as Sensitivity
+from ..components.guarantee import check_epsilon as check_epsilon
+from ..components.guarantee import compose as compose
+from ..components.guarantee import compose_disjoint as compose_disjoint
 from .accounting import compose_gaussians as compose_gaussians
 from .accounting import epsilon_to_rho as epsilon_to_rho
 from .accounting import gaussian_delta as gaussian_delta

@@ -16,7 +16,8 @@ from fpbench_aif360.reweighing import weigh
 from pydantic import ValidationError
 
 import fpbench
-from fpbench import DataError, FpbenchError, InputError, Sample, testing
+from fpbench import FpbenchError, InputError, Sample, testing
+from fpbench.errors import DataError
 
 NAMES = ("aif360-reweighing", "aif360-disparate-impact-remover")
 every = pytest.mark.parametrize("name", NAMES)
@@ -46,7 +47,7 @@ def gap(model, sample):
 
 
 def test_all_that_is_registered_is_tested():
-    entries = fpbench.discover().of_kind("learner")
+    entries = fpbench.plugin.discover().of_kind("learner")
     assert {e.name for e in entries if e.source.distribution == "fpbench-aif360"} == set(NAMES)
     for name in NAMES:
         assert fpbench.component("learner", name).reference

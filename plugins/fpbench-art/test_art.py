@@ -12,7 +12,8 @@ import pytest
 from pydantic import ValidationError
 
 import fpbench
-from fpbench import DataError, FpbenchError, HiddenError, Sample, View, testing
+from fpbench import FpbenchError, Sample, View, testing
+from fpbench.errors import DataError, HiddenError
 
 NAMES = {
     "art-baseline": {"features"},
@@ -59,7 +60,7 @@ def make_guess(name, k=2, signal="x", seed=7, n=300, **parameters):
 
 
 def test_all_that_is_registered_is_tested():
-    entries = fpbench.discover().of_kind("adversary")
+    entries = fpbench.plugin.discover().of_kind("adversary")
     assert {e.name for e in entries if e.source.distribution == "fpbench-art"} == set(NAMES)
     for name, sees in NAMES.items():
         adversary = fpbench.component("adversary", name)

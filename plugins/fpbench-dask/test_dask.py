@@ -30,7 +30,8 @@ from dataclasses import replace
 from pathlib import Path
 import numpy as np
 from pydantic import Field
-from fpbench import Adversary, Correction, Corrector, Guess, SolverStatus, hookimpl
+from fpbench import Adversary, Correction, Corrector, Guess, hookimpl
+from fpbench.plugin import SolverStatus
 
 class Telling(Adversary):
     name = "telling"
@@ -162,9 +163,9 @@ def flotsam(tmp_path, monkeypatch):
     site = install(tmp_path / "site")
     monkeypatch.syspath_prepend(site)
     monkeypatch.setenv("PYTHONPATH", site)
-    fpbench.discover.cache_clear()
+    fpbench.plugin.discover.cache_clear()
     yield
-    fpbench.discover.cache_clear()
+    fpbench.plugin.discover.cache_clear()
     sys.modules.pop("flotsam", None)
 
 

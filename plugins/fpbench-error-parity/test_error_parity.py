@@ -13,8 +13,9 @@ from fpbench_error_parity.relaxed_odds import Mixture
 from pydantic import ValidationError
 
 import fpbench
-from fpbench import DataError, FpbenchError, InputError, Sample, testing
+from fpbench import FpbenchError, InputError, Sample, testing
 from fpbench.claims import METRICS, RateConstraint
+from fpbench.errors import DataError
 
 
 def people(seed, n=600, k=2):

@@ -19,7 +19,7 @@ def blocks(path, language):
 
 
 def test_it_is_found():
-    entry = fpbench.discover().entry("adversary", "majority-hello")
+    entry = fpbench.plugin.discover().entry("adversary", "majority-hello")
     assert entry.source.distribution == "fpbench-hello"
     assert fpbench.component("adversary", "majority-hello").summary
 

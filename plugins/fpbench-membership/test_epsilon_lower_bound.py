@@ -12,11 +12,12 @@ from pydantic import ValidationError
 from scipy.stats import binom
 
 import fpbench
-from fpbench import Guarantee, InputError, Learner, Subject
+from fpbench import Guarantee, InputError, Learner
 from fpbench.builtin import TreeRecipe
+from fpbench.plugin import Subject
 
 Pate, Plain, PrivateFairTree, PrivateTree = (
-    fpbench.discover().component("learner", name)
+    fpbench.plugin.discover().component("learner", name)
     for name in ("pate", "plain", "private-fair-tree", "private-tree")
 )
 

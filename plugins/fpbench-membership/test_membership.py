@@ -7,11 +7,12 @@ from fpbench_membership.membership import Membership
 from pydantic import ValidationError
 
 import fpbench
-from fpbench import Sample, Shadows, Split, Subject
+from fpbench import Sample
 from fpbench.auditing import draw_halves
+from fpbench.plugin import Shadows, Split, Subject
 
 DecisionTree, ExponentiatedGradient, Plain = (
-    fpbench.discover().component("learner", name)
+    fpbench.plugin.discover().component("learner", name)
     for name in ("decision-tree", "exponentiated-gradient", "plain")
 )
 

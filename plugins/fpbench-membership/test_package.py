@@ -68,6 +68,6 @@ def test_the_matrices_of_the_benchmarks_can_be_planned_where_their_data_is(path,
     if profile in (None, *text.get("profile", {})):
         try:
             planned = fpbench.plan(path, profile=profile)
-        except fpbench.DataError as error:
+        except fpbench.errors.DataError as error:
             pytest.skip(str(error))
         assert planned.runnable > 0

@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from scipy import stats
 
 import fpbench
-from fpbench import COUNT_SENSITIVITY, InputError, Sensitivity, testing
+from fpbench import InputError, testing
+from fpbench.privacy import COUNT_SENSITIVITY, Sensitivity
 
 COUNTS = np.array([[3, 0, 12], [7, 1, 5]])
 ATTRIBUTE = COUNT_SENSITIVITY["attribute"]
@@ -40,7 +41,7 @@ def released(name, counts=COUNTS, epsilon=1.0, sensitivity=ATTRIBUTE, upper=20, 
 
 
 def test_all_that_is_registered_is_tested():
-    entries = fpbench.discover().of_kind("mechanism")
+    entries = fpbench.plugin.discover().of_kind("mechanism")
     assert {e.name for e in entries if e.source.distribution == "fpbench-opendp"} == set(DRAWS)
 
 

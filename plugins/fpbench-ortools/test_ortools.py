@@ -19,7 +19,7 @@ import pytest
 from fpbench_ortools import _process
 
 import fpbench
-from fpbench import FpbenchError, InputError, Problem, SolverStatus, testing
+from fpbench import FpbenchError, InputError, Problem, testing
 from fpbench.claims import (
     FORMS,
     METRICS,
@@ -30,6 +30,7 @@ from fpbench.claims import (
     RateConstraint,
     ShareBounds,
 )
+from fpbench.plugin import SolverStatus
 
 SMALL, LARGER = 160, 60
 MOST = {2: 9, 3: 7, 4: 6}

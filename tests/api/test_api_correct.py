@@ -142,7 +142,7 @@ def test_contradictions_are_infeasible():
 
 
 def test_who_can_express_a_constraint():
-    able = fpbench.correctors_for
+    able = fpbench.plugin.correctors_for
     assert {"exact", "posterior"} <= {*able(fpbench.claims.RateConstraint(form="ratio"))}
     unfairness = fpbench.claims.KnownUnfairness("statistical-parity", 0, 1)
     assert {"exact", "posterior"} <= {*able(unfairness)}

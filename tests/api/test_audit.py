@@ -9,7 +9,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import fpbench
-from fpbench import BudgetError, InputError, component
+from fpbench import InputError, component
+from fpbench.errors import BudgetError
 from fpbench.models import RuleList, Rules
 from fpbench.privacy import Curator, Ledger
 

@@ -11,7 +11,8 @@ from fpbench.page.ideas import make_figures
 from fpbench.results.leaderboard import list_columns, make_sheet
 
 LEAKS = """
-from fpbench import Measure, MeasureFigure, hookimpl
+from fpbench import Measure, hookimpl
+from fpbench.plugin import MeasureFigure
 from toys import Counter, Parrot
 
 class Leaky(Counter):
@@ -109,7 +110,7 @@ def test_a_run_is_ranked_the_same_without_the_plugin(leaks, install, monkeypatch
 
 def test_two_components_that_declare_a_measure_differently_are_refused(leaks, tmp_path):
     with pytest.raises(
-        fpbench.MatrixError,
+        fpbench.errors.MatrixError,
         match=r"auditor leaky and auditor contrary declare the measure 'leak_bits' differently",
     ):
         fpbench.run(matrix("leaky", "contrary"), out=tmp_path / "other")
@@ -117,7 +118,7 @@ def test_two_components_that_declare_a_measure_differently_are_refused(leaks, tm
 
 def test_a_heading_of_fpbenchs_own_is_refused(leaks, tmp_path):
     with pytest.raises(
-        fpbench.MatrixError,
+        fpbench.errors.MatrixError,
         match=r"auditor 'thief' of leaks 1.0: measures: 'my_gain': 'Over best' is a measure of fpbench itself, 'gain_over_best'",
     ):
         fpbench.run(matrix("thief"), out=tmp_path / "other")
@@ -128,6 +129,6 @@ def test_a_record_of_measures_that_is_none_is_an_error_with_the_file(leaks):
         db.execute("UPDATE about SET value = '[3]' WHERE name = 'measures'")
     db.close()
     with pytest.raises(
-        fpbench.StoreError, match=r"store.sqlite: cannot be read: not a table of measures"
+        fpbench.errors.StoreError, match=r"store.sqlite: cannot be read: not a table of measures"
     ):
         fpbench.load(leaks.path).leaderboard()

@@ -68,10 +68,10 @@ def report(predictions=Y, groups=SEX, people=X, **options):
 
 
 def similar(model=MODEL, people=HOURS, **options):
-    return fpbench.individual_fairness(model, people, **({"tau": 0.1} | options))
+    return fpbench.auditing.individual_fairness(model, people, **({"tau": 0.1} | options))
 
 
-unfair = fpbench.unfairness
+unfair = fpbench.auditing.unfairness
 THRESHOLD = r"turn scores into predictions first: \(scores >= 0.5\)"
 COMES_FIRST = "the model comes first"
 NO_PREDICT = "model: .* has no predict; "

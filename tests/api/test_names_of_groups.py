@@ -32,10 +32,10 @@ FORMS = {
 
 @pytest.mark.parametrize("groups", FORMS.values(), ids=FORMS)
 def test_unfairness_takes_groups_of_any_form(groups):
-    assert fpbench.unfairness(groups, SAID, form="between-groups") == pytest.approx(
+    assert fpbench.auditing.unfairness(groups, SAID, form="between-groups") == pytest.approx(
         demographic_parity_difference(TRUE, SAID, sensitive_features=SEX)
     )
-    odds = fpbench.unfairness(
+    odds = fpbench.auditing.unfairness(
         groups, SAID.astype(bool), pd.Series(TRUE), metric="equalized_odds", form="between-groups"
     )
     assert isinstance(odds, Fraction)
@@ -49,8 +49,10 @@ def test_unfairness_takes_groups_of_any_form(groups):
 
 def test_several_attributes_are_crossed():
     both = pd.DataFrame({"sex": ["f", "f", "m", "m"], "old": ["y", "n", "y", "n"]})
-    assert fpbench.unfairness(both, [1, 0, 0, 0], form="between-groups") == 1
-    assert fpbench.unfairness(both["sex"], [1, 0, 0, 0], form="between-groups") == Fraction(1, 2)
+    assert fpbench.auditing.unfairness(both, [1, 0, 0, 0], form="between-groups") == 1
+    assert fpbench.auditing.unfairness(
+        both["sex"], [1, 0, 0, 0], form="between-groups"
+    ) == Fraction(1, 2)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,7 @@ def test_several_attributes_are_crossed():
 )  # fmt: skip
 def test_wrong_people_are_one_error(arguments, message):
     with pytest.raises(InputError) as error:
-        fpbench.unfairness(**{"sensitive": SEX, "predictions": SAID, **arguments})
+        fpbench.auditing.unfairness(**{"sensitive": SEX, "predictions": SAID, **arguments})
     assert message in str(error.value)
 
 
@@ -97,7 +99,7 @@ LABELS = {
     "categorical truth": (pd.Categorical(SAID == 1), pd.Categorical(TRUE == 1), None),
 }  # fmt: skip
 MEASURES = {
-    "unfairness": lambda said, true, options: fpbench.unfairness(
+    "unfairness": lambda said, true, options: fpbench.auditing.unfairness(
         SEX, said, true, metric="equalized-odds", **options),
     "audit": lambda said, true, options: fpbench.audit(
         said, None, SEX, labels=true, resamples=0, **options),
@@ -105,9 +107,9 @@ MEASURES = {
         _Model(said), X, SEX, labels=true, resamples=0, **options),
     "private audit": lambda said, true, options: fpbench.audit(
         said, None, SEX, labels=true, epsilon=1.0, metric="equal-opportunity", rng=0, **options),
-    "individual": lambda said, true, options: fpbench.individual_fairness(
+    "individual": lambda said, true, options: fpbench.auditing.individual_fairness(
         _Model(said), X, tau=0.01, **options).table().to_dict(),
-    "predictions of individuals": lambda said, true, options: fpbench.individual_fairness(
+    "predictions of individuals": lambda said, true, options: fpbench.auditing.individual_fairness(
         _Model(said), X, tau=0.01, predictions=said, **options).table().to_dict(),
     "report": lambda said, true, options: FairnessReport.from_predictions(
         X, said, SEX, by=["age"], labels=true, metrics=["selection-rate", "true-positive-rate"],
@@ -157,7 +159,7 @@ def test_wrong_labels_are_one_error(measure):
 )  # fmt: skip
 def test_neither_missing_nor_misread_values_count_as_the_other(values, positive, message):
     with pytest.raises(InputError, match=message):
-        fpbench.unfairness(["f", "m", "f"][: len(values)], values, positive=positive)
+        fpbench.auditing.unfairness(["f", "m", "f"][: len(values)], values, positive=positive)
 
 
 def test_rules_of_a_tree_of_words_are_asked_about():
@@ -170,7 +172,7 @@ def test_rules_of_a_tree_of_words_are_asked_about():
         for tree, extra in zip(trees, ({}, {"positive": "yes"}), strict=True)
     )
     assert str(plain) == str(named)
-    similar = fpbench.individual_fairness(trees[1], X, tau=0.01, positive="yes")
+    similar = fpbench.auditing.individual_fairness(trees[1], X, tau=0.01, positive="yes")
     assert similar.certified_consistency is not None
     report = FairnessReport.per_rule(
         tree_rules(trees[1], positive="yes"), X, WORDS[0], SEX, by=[], positive="yes"
@@ -213,10 +215,10 @@ PEOPLE_TWICE = {
     "audit of labels": lambda model, sensitive, labels: fpbench.audit(
         model, None, sensitive, labels=labels
     ),
-    "unfairness": lambda sensitive, predictions, labels: fpbench.unfairness(
+    "unfairness": lambda sensitive, predictions, labels: fpbench.auditing.unfairness(
         sensitive, predictions, labels, metric="equalized-odds"
     ),
-    "individual_fairness": lambda X, predictions: fpbench.individual_fairness(
+    "individual_fairness": lambda X, predictions: fpbench.auditing.individual_fairness(
         None, X, tau=0.1, predictions=predictions
     ),
     "correct": lambda guess, predictions, labels, weights: fpbench.correct(

@@ -71,7 +71,7 @@ def test_a_plan_from_a_script_is_what_the_command_line_prints(toys, tmp_path):
     assert after.done == set(run.frame()["cell"])
     assert after.seconds is not None and after.seconds > 0
     assert fpbench.plan(matrix, profile="quick", out=out).seconds == 0
-    with pytest.raises(fpbench.MatrixError, match="8 combinations, more than 7"):
+    with pytest.raises(fpbench.errors.MatrixError, match="8 combinations, more than 7"):
         fpbench.plan(matrix, max_cells=7)
 
 
@@ -89,7 +89,7 @@ def test_a_plan_has_the_reasons_of_skips_and_refuses_a_matrix_without_data(
     ((reason, count),) = three.skipped.items()
     assert (count, [cell.reason for cell in three.cells]) == (1, [reason, None])
     monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))
-    with pytest.raises(fpbench.DataError, match="nothing to run"):
+    with pytest.raises(fpbench.errors.DataError, match="nothing to run"):
         fpbench.plan({**attack, "dataset": [{"use": "adult"}]})
 
 
@@ -109,7 +109,7 @@ def test_a_matrix_with_more_components_goes_on_with_the_same_run(tmp_path):
     second = fpbench.run(matrix_of("prior", "a1"), out=tmp_path / "run")
     assert len(first.finished) == len(second.finished) == 1
     assert list(second.frame()["adversary"]) == ["prior", "a1"]
-    with pytest.raises(fpbench.StoreError, match="was made by another matrix"):
+    with pytest.raises(fpbench.errors.StoreError, match="was made by another matrix"):
         fpbench.run(matrix_of("a1"), out=tmp_path / "run")  # it would lose what is done
 
 

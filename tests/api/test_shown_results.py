@@ -78,8 +78,8 @@ def test_leaderboards_take_the_words_of_the_command(run):
 @pytest.mark.slow
 def test_comparisons_and_verifications_print_what_the_commands_print(run, tmp_path, command):
     other = fpbench.run({**MATRIX, "seeds": 3}, out=tmp_path / "other")
-    difference = fpbench.diff(run.path, other.path)
-    checked = fpbench.verify(run.path, 2, seed=0)
+    difference = run.diff(other)
+    checked = run.verify(2, seed=0)
     for shown, words in (
         (difference, ["diff", run.path, other.path]),
         (checked, ["verify", run.path, "--sample", 2, "--seed", 0]),
@@ -128,7 +128,7 @@ def test_audits_reports_and_assessments_show_themselves(people):
         "Fairness report: selection-rate of f, m, in 6 rows; cut by hours; values exact"
     )
     assert str(rounded).endswith("values rounded and 4 suppressed")
-    similar = fpbench.individual_fairness(predictions, X, tau=0.1)
+    similar = fpbench.auditing.individual_fairness(predictions, X, tau=0.1)
     results = [
         fpbench.audit(predictions, None, sex, epsilon=1.0, rng=0),
         fpbench.audit(predictions, None, sex, resamples=0),
@@ -215,10 +215,10 @@ def named(tmp_path, toys):
         report, report.protect(min_group=60), replace(attacked, warnings=(NAME,)), audited,
         fpbench.assess(report, X, predictions, groups=sex, seconds=1.0),
         fpbench.audit(predictions, None, sex, resamples=0), replace(audited, metric=NAME),
-        fpbench.individual_fairness(predictions, X, tau=0.1),
+        fpbench.auditing.individual_fairness(predictions, X, tau=0.1),
         run, run.read(), run.results(), replace(board, title=NAME, lines=(line,)), line, board.waterfall,
         replace(planned, skipped={NAME: 1}), run.leaderboards(),
-        fpbench.diff(run.path, run.path), fpbench.privacy.Curator(sex),
+        run.diff(run), fpbench.privacy.Curator(sex),
         RiskReport(pd.DataFrame({"on": [NAME], "risk_gap": [0.5]}),
                       pd.DataFrame({"on": [NAME], "group": [NAME], "risk": [0.5]}),
                       pd.DataFrame(), pd.DataFrame(), {}),

@@ -46,6 +46,8 @@ SHADOWS = np.array([[True, False, True, False], [False, True, False, True]] * 2)
 OUTPUTS = np.random.default_rng(0).random((60, 1))
 VOTES = np.array([[3, 1], [0, 4]])
 PEOPLE = fpbench.Sample(("a", "b"), labels=LABELS, predictions=PREDICTIONS)
+FULL = fpbench.dataset("census-synthetic", rows=100).sample()
+PRIVATE = fpbench.component("learner", "private-tree").fit(FULL, np.random.default_rng(0))
 EPSILON, DELTA, SIGMA = {"epsilon": 1.0}, {"delta": 1e-6}, {"sigma": 2.0}
 BOUNDS = {"group": 0, "low": 0.1, "high": 0.9}
 LAPLACE = fpbench.component("mechanism", "laplace")
@@ -53,6 +55,9 @@ LAPLACE = fpbench.component("mechanism", "laplace")
 RIGHT = {
     "auditing": {
         "bound_epsilon": {"one": OUTPUTS, "other": OUTPUTS},
+        "excessive_risk": {"model": PRIVATE, "train": FULL, "test": FULL, "repetitions": 2},
+        "individual_fairness": {"model": np.array([1, 0, 0] * 4), "X": X, "tau": 0.1},
+        "unfairness": {"sensitive": GROUPS, "predictions": PREDICTIONS},
         "draw_halves": {"cells": GROUPS, "number": 2, "rng": np.random.default_rng(0)},
         "find_most_provable": {"draws": 50, "delta": 0.0, "confidence": 0.9},
         "make_suffixes": {"groups": ["a", "b"]},
@@ -134,6 +139,9 @@ RIGHT = {
         "VoteCost.papers_epsilon": {"self": privacy.VoteCost(3), **SIGMA, **DELTA},
         "VoteCost.rho": {"self": privacy.VoteCost(3), **SIGMA},
         "VoteCost.sigma": {"self": privacy.VoteCost(3), **EPSILON, **DELTA},
+        "check_epsilon": EPSILON,
+        "compose": {"guarantees": [Guarantee(1.0)]},
+        "compose_disjoint": {"guarantees": [Guarantee(1.0)]},
         "check_answers": {"answers": [[1.0, 2.0]], "total": 3.0},
         "compose_gaussians": {"sigmas": [1.0, 2.0]},
         "count_votes": {"positive": SHADOWS},
@@ -164,7 +172,7 @@ RIGHT = {
 }  # fmt: skip
 """Right arguments of every callable of a room."""
 INNER = {
-    "auditing": {"RecoveredGroups", "RiskReport", "SimilarityReport",
+    "auditing": {"RiskReport", "SimilarityReport",
                  "PrivateModel", "RedrawnModels", "VotedModel"},
     "claims": {"AnyOf", "CombinedFacts", "Condition", "Constraint", "ContradictionError", "Facts",
                "Gap", "Occupied", "Part", "Proportional", "RatesApart", "RatesWithin", "Row",
@@ -172,7 +180,7 @@ INNER = {
                "Facts.soften", "Facts.weigh", "KnownUnfairness.conditions", "RateBounds.conditions",
                "RateConstraint.conditions", "ShareBounds.conditions"},
     "correction": {"ConditionedBeliefs", "CountedProblem", "OptimalCorrector"},
-    "privacy": {"Balance"},
+    "privacy": {"Balance", "HistogramSource", "Sensitivity"},
     "reports": {"ReportUtility"},
 }  # fmt: skip
 """What only fpbench makes and calls: parts of constraints, answers of functions, base classes."""

@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fpbench
-from fpbench import InputError, Split
+from fpbench import InputError
 from fpbench.auditing import draw_halves
 from fpbench.builtin.learners.exponentiated_gradient import ExponentiatedGradient
 from fpbench.builtin.learners.plain import Plain
 from fpbench.execution.work.actions import ACTIONS
 from fpbench.matrix.step import Step
+from fpbench.plugin import Split
 
 
 @given(

@@ -291,7 +291,9 @@ def test_the_matrix_of_a_directory(tmp_path):
     (tmp_path / "matrix.toml").write_text("x = 1")
     assert read_matrix(tmp_path) == (tmp_path / "matrix.toml", b"x = 1")
     os.truncate(tmp_path / "matrix.toml", MATRIX_BYTES + 1)
-    with pytest.raises(fpbench.StoreError, match="matrix.toml: cannot be read: it is larger than"):
+    with pytest.raises(
+        fpbench.errors.StoreError, match="matrix.toml: cannot be read: it is larger than"
+    ):
         read_matrix(tmp_path)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fpbench import InputError, discover
+from fpbench import InputError
 from fpbench.base.trust import (
     ALLOWED,
     IMPORTS,
@@ -18,6 +18,7 @@ from fpbench.base.trust import (
 )
 from fpbench.matrix.matrix import read
 from fpbench.models import Recipe
+from fpbench.plugin import discover
 
 MARKED = """
 from importlib import metadata

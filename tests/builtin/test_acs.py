@@ -15,8 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fpbench import DataError, DataHome
 from fpbench.builtin.datasets.acs import ACSIncome, ACSPublicCoverage
+from fpbench.errors import DataError
+from fpbench.plugin import DataHome
 
 BOTH = pytest.mark.parametrize("cls", [ACSIncome, ACSPublicCoverage], ids=lambda cls: cls.name)
 

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from fpbench import DataError, DataHome, Table
+from fpbench import Table
 from fpbench.builtin.datasets.adult import Adult
 from fpbench.data import Attribute
 from fpbench.data.data_files import compute_sha256
+from fpbench.errors import DataError
 from fpbench.models import encode
+from fpbench.plugin import DataHome
 
 ROW = (
     "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, "

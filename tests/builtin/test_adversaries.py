@@ -9,11 +9,12 @@ from sklearn.ensemble import RandomForestClassifier
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import fpbench
-from fpbench import DataError, HiddenError, InputError, View
+from fpbench import InputError, View
 from fpbench.builtin.adversaries import _attack_model
 from fpbench.builtin.adversaries._attack_model import SPACES, Range
 from fpbench.builtin.adversaries.prior import Majority, Prior
 from fpbench.builtin.ferry.adversaries import A1, A2, A1Ferry, A2Ferry, A2Proba
+from fpbench.errors import DataError, HiddenError
 from fpbench.models import FAMILIES
 
 pytestmark = pytest.mark.numeric

@@ -8,9 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fpbench import DataError, Table
+from fpbench import Table
 from fpbench.builtin.datasets import census_synthetic
 from fpbench.builtin.datasets.census_synthetic import CensusSynthetic
+from fpbench.errors import DataError
 from fpbench.models import encode
 
 LAWS = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fpbench import Dataset, Guess, InputError, Problem, SolverStatus, Table, Weighing
+from fpbench import Dataset, Guess, InputError, Problem, Table
 from fpbench.builtin.correctors.none import NoCorrection
 from fpbench.builtin.disclosures.claims import Hidden
 from fpbench.builtin.ferry.correctors import Exact
@@ -15,6 +15,7 @@ from fpbench.builtin.ferry.published import Published
 from fpbench.builtin.learners.plain import Plain
 from fpbench.claims import FORMS, METRICS, LinearConstraint, RateConstraint
 from fpbench.correction.weights import scale_confidence
+from fpbench.plugin import SolverStatus, Weighing
 
 
 class Toy(Dataset):

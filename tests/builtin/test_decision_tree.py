@@ -9,10 +9,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
 import fpbench
-from fpbench import DataError
 from fpbench.builtin.learners.decision_tree import DecisionTree
 from fpbench.builtin.learners.plain import Plain
 from fpbench.claims import RateConstraint
+from fpbench.errors import DataError
 from fpbench.models import encode
 
 
@@ -124,7 +124,7 @@ def test_who_gives_rules(make_people, rng):
 def test_the_tree_of_the_paper(adult_home, monkeypatch):
     """Table 4: .65, .30 and .23 of the test file, for ethnicity, sex and both."""
     white = {"column": "race", "one_of": ["White"]}
-    monkeypatch.setattr(fpbench.DataHome, "default", lambda: adult_home)
+    monkeypatch.setattr(fpbench.plugin.DataHome, "default", lambda: adult_home)
     sample = fpbench.dataset("adult", sensitive=[white, "sex"], drop="fnlwgt").sample()
     train, test = sample.take(np.arange(30_162)), sample.take(np.arange(30_162, 45_222))
     model = DecisionTree(random_state=0).fit(train, np.random.default_rng(0))

@@ -12,13 +12,14 @@ from pydantic import ValidationError
 from scipy import stats
 
 import fpbench
-from fpbench import COUNT_SENSITIVITY, InputError, Mechanism, Sample
+from fpbench import InputError, Mechanism, Sample
 from fpbench.builtin.disclosures.claims import Estimated, Hidden, Noisy
 from fpbench.builtin.ferry.published import Published
 from fpbench.builtin.learners.exponentiated_gradient import ExponentiatedGradient
 from fpbench.builtin.learners.plain import Plain
 from fpbench.builtin.mechanisms.laplace import Laplace
 from fpbench.claims import FORMS, METRICS, RateConstraint, limit_claim_nats
+from fpbench.privacy import COUNT_SENSITIVITY
 
 RNG = np.random.default_rng(0)
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 import fpbench
-from fpbench import Sample, Subject
+from fpbench import Sample
 from fpbench.auditing import make_suffixes
 from fpbench.builtin.auditors.group_fairness import GroupFairness
+from fpbench.plugin import Subject
 
 RATES = {
     "selection_rate": fairlearn.selection_rate,

@@ -11,13 +11,14 @@ from scipy import optimize
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import fpbench
-from fpbench import Classifier, DataError, Dataset, FpbenchError, HiddenError, InputError
+from fpbench import Classifier, Dataset, FpbenchError, InputError
 from fpbench.builtin.learners.correlation_remover import CorrelationRemover
 from fpbench.builtin.learners.exponentiated_gradient import ExponentiatedGradient
 from fpbench.builtin.learners.grid_search import GridSearch
 from fpbench.builtin.learners.plain import Plain
 from fpbench.builtin.learners.threshold_optimizer import ThresholdOptimizer
 from fpbench.claims import METRICS, RateConstraint
+from fpbench.errors import DataError, HiddenError
 from fpbench.models import encode
 
 pytestmark = pytest.mark.numeric

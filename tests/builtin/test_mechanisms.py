@@ -10,12 +10,14 @@ from pydantic import ValidationError
 from scipy import stats
 
 import fpbench
-from fpbench import COUNT_SENSITIVITY, InputError, Mechanism, Sensitivity, discover
+from fpbench import InputError, Mechanism
 from fpbench.builtin.mechanisms import _exact
 from fpbench.builtin.mechanisms.exponential import LOSSES, Exponential
 from fpbench.builtin.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from fpbench.builtin.mechanisms.laplace import DiscreteLaplace, Laplace
 from fpbench.components.guarantee import NEIGHBOURS
+from fpbench.plugin import discover
+from fpbench.privacy import COUNT_SENSITIVITY, Sensitivity
 
 COUNTS = np.array([[3, 0, 12], [7, 1, 5]])
 ATTRIBUTE = COUNT_SENSITIVITY["attribute"]

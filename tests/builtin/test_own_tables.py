@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 import fpbench
-from fpbench import DataError, DataHome, InputError, discover
+from fpbench import InputError
 from fpbench.builtin.datasets.own_tables import CSV, GivenTable, Parquet
 from fpbench.components.spec import build_component, specify
+from fpbench.errors import DataError
+from fpbench.plugin import DataHome, discover
 
 NOWHERE = DataHome((Path("/nowhere"),))
 

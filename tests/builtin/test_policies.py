@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fpbench import InputError, component, discover
+from fpbench import InputError, component
+from fpbench.plugin import discover
 from fpbench.privacy import find_invalid_answers
 
 NEGATIVE = ("0", "1", "uniform", "total-valid")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, logsumexp
 
 import fpbench
-from fpbench import InputError, Problem, SolverStatus
+from fpbench import InputError, Problem
 from fpbench.builtin.correctors.posterior import Posterior
 from fpbench.builtin.datasets.adult import Adult
 from fpbench.builtin.disclosures.claims import Hidden
@@ -27,6 +27,7 @@ from fpbench.claims import (
     RateConstraint,
     ShareBounds,
 )
+from fpbench.plugin import SolverStatus
 
 TOLERANCES = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0)
 

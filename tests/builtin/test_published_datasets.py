@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 import fpbench
-from fpbench import DataError, DataHome, Dataset, Table
+from fpbench import Dataset, Table
 from fpbench.builtin.datasets import credit_card
 from fpbench.builtin.datasets.bank import Bank
 from fpbench.builtin.datasets.compas import Compas
@@ -22,11 +22,13 @@ from fpbench.builtin.datasets.credit_card import CreditCard
 from fpbench.builtin.datasets.german import German
 from fpbench.builtin.datasets.parkinsons import Parkinsons
 from fpbench.data.data_files import compute_sha256
+from fpbench.errors import DataError
+from fpbench.plugin import DataHome
 from fpbench.tabular import TabularDataset
 
 
 def _classes() -> list[type[Dataset]]:
-    catalog = fpbench.discover()
+    catalog = fpbench.plugin.discover()
     found = [catalog.component("dataset", entry.name) for entry in catalog.of_kind("dataset")]
     return [cls for cls in found if issubclass(cls, Dataset) and cls.about is not None]
 

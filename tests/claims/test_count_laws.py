@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import fpbench
-from fpbench import InputError, Sensitivity
+from fpbench import InputError
 from fpbench.claims import Facts
 from fpbench.claims.count_laws import EXPONENTIAL, LAWS, LOSSES, ROUNDING, CountLaws, weigh_number
+from fpbench.privacy import Sensitivity
 
 pytestmark = pytest.mark.numeric
 

@@ -9,9 +9,10 @@ from fairlearn.metrics import MetricFrame, false_positive_rate, selection_rate, 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpbench import InputError, discover
+from fpbench import InputError
 from fpbench.claims import KnownUnfairness, RateBounds, RateConstraint
 from fpbench.claims.rates import FORMS, METRICS, compare_rates, group_counts
+from fpbench.plugin import discover
 
 TOLERANCES = (
     0.0, 1e-17, 0.01, 0.1, 0.2, 0.25, 1 / 3, 0.1 + 0.2, 0.5, 0.12345678901234567, 0.95, 1.0,

@@ -11,7 +11,8 @@ import fpbench
 from fpbench.cli.screen.data_sets import parse_parameters
 
 TOY_DATASETS = """
-from fpbench import DataFile, Dataset, hookimpl
+from fpbench import Dataset, hookimpl
+from fpbench.plugin import DataFile
 class Chest(Dataset):
     name = "chest"
     summary = "a file that nobody offers"
@@ -57,14 +58,15 @@ def test_the_list_says_what_is_known_and_where_it_is(command, places, tmp_path):
     assert row(shown, "census-synthetic").endswith("needs no files")
     assert row(shown, "csv").endswith("yours: parameters path, label_column, sensitive")
     assert row(shown, "acs-income").endswith("missing: fpbench data fetch acs-income")
-    names = {entry.name for entry in fpbench.discover().of_kind("dataset")}
+    names = {entry.name for entry in fpbench.plugin.discover().of_kind("dataset")}
     assert {line.split()[0] for line in shown.splitlines()[1:]} == names
 
 
 def test_the_list_is_patient_with_plugins(command, install, toys, places):
     install("chest", "chest_plugin", TOY_DATASETS)
     lazy = (
-        "from fpbench import Lazy, hookimpl\n@hookimpl\ndef fpbench_datasets():\n"
+        "from fpbench import hookimpl\nfrom fpbench.plugin import Lazy\n"
+        "@hookimpl\ndef fpbench_datasets():\n"
         "    return [Lazy('gone', 'no_such_module:Gone')]\n"
     )
     install("gone", "gone_plugin", lazy)

@@ -289,7 +289,7 @@ def test_a_component_of_every_kind_can_be_described(command):
     assert "Agarwal" in shown
     assert re.search(r"tolerance +=\ 0\.01 +number >= 0, <= 1\. ", shown)
     assert "statistical-parity | predictive-equality" in shown
-    for entry in {entry.kind: entry for entry in fpbench.discover()}.values():
+    for entry in {entry.kind: entry for entry in fpbench.plugin.discover()}.values():
         assert entry.name in fine(command("describe", entry.kind, entry.name)).stdout
     alone = fine(command("describe", "exponentiated-gradient")).stdout
     assert alone == shown
@@ -447,7 +447,8 @@ def test_only_the_called_command_is_built():
 
 WAVES = """
 import typer
-from fpbench import InputError, Lazy, hookimpl
+from fpbench import InputError, hookimpl
+from fpbench.plugin import Lazy
 
 app = typer.Typer(help="Make waves.")
 

@@ -7,11 +7,13 @@ from flips import FLIP
 from pages import ROOT
 
 import fpbench
-from fpbench import NameUnknownError, PluginError, discover
+from fpbench import PluginError
 from fpbench.components.bases import BASES
 from fpbench.components.catalog import OWN_PLUGINS, _read_summary
 from fpbench.components.hooks import HOOKS, OFFERED
 from fpbench.components.names import ATTACK, AUDIT, KINDS
+from fpbench.errors import NameUnknownError
+from fpbench.plugin import discover
 
 
 def test_the_table_of_kinds_is_what_hooks_and_bases_are_made_from():
@@ -172,7 +174,8 @@ def test_troubles_of_every_sort_are_a_clear_row_each(install, command):
 
 
 LAZY = """
-from fpbench import Lazy, hookimpl
+from fpbench import hookimpl
+from fpbench.plugin import Lazy
 
 @hookimpl
 def fpbench_correctors():
@@ -204,9 +207,9 @@ def test_unknown_names_come_with_the_nearest():
 
 def test_summaries_are_read_without_an_import():
     """They are those of the classes, so that a listing may be both quick and right."""
-    catalog = fpbench.discover()
+    catalog = fpbench.plugin.discover()
     for entry in catalog:
-        if isinstance(entry.registered, fpbench.Lazy):
+        if isinstance(entry.registered, fpbench.plugin.Lazy):
             written = _read_summary(entry.registered.target)
             assert written == catalog.component(entry.kind, entry.name).summary, entry
     assert _read_summary("nowhere_to_be_found:Class") is None

@@ -13,12 +13,19 @@ import pytest
 from scipy import stats
 
 import fpbench
-from fpbench import COUNT_SENSITIVITY, LEAST_EPSILON, Guarantee, InputError, check_epsilon
+from fpbench import Guarantee, InputError
 from fpbench.base.public_names import list_public_names, list_rooms
 from fpbench.builtin.mechanisms._simulated import simulate_discrete_laplace
 from fpbench.builtin.pafer.queries import halve_epsilon
 from fpbench.components.catalog import discover
-from fpbench.privacy import Curator, Ledger, RecordingCurator
+from fpbench.privacy import (
+    COUNT_SENSITIVITY,
+    LEAST_EPSILON,
+    Curator,
+    Ledger,
+    RecordingCurator,
+    check_epsilon,
+)
 
 TOO_LITTLE = 0.999e-9
 """Only `check_epsilon` refuses it, so whoever does asks that."""

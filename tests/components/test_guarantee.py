@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fpbench
-from fpbench import COUNT_SENSITIVITY, Guarantee, InputError, compose, compose_disjoint
+from fpbench import Guarantee, InputError
 from fpbench.components.guarantee import NEIGHBOURS
+from fpbench.privacy import COUNT_SENSITIVITY, compose, compose_disjoint
 
 DOCS = Path(__file__).parents[2] / "docs" / "privacy.md"
 
@@ -79,6 +80,6 @@ def test_the_code_of_the_docs_runs(tmp_path, monkeypatch):
 
 def test_the_docs_name_every_mechanism():
     text = DOCS.read_text()
-    for entry in fpbench.discover():
+    for entry in fpbench.plugin.discover():
         if entry.kind == "mechanism" and entry.source.distribution == "fpbench-toolkit":
             assert f"`{entry.name}`" in text

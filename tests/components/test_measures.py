@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from fpbench import Auditor, InputError, Measure, MeasureFigure, PluginError
+from fpbench import Auditor, InputError, Measure, PluginError
 from fpbench.components.catalog import Entry, Source, _check_class, discover
 from fpbench.components.measures import Glossary, read_measures
 from fpbench.components.own_measures import DERIVED, GLOSSARY, MEASURED, OWN
+from fpbench.plugin import MeasureFigure
 
 FIGURE = MeasureFigure("leak", "Leak", "Bits of a group.", "bits", (("leak_bits", ""),))
 LEAK = Measure("leak_bits", "bits leaked", "less", "bits", "what the model tells of a group")
@@ -111,7 +112,7 @@ def test_measures_go_through_json_and_back():
     ((Measure(3),), r"name: must be a text"),
     ((Measure("leak", decimals=10),), r"decimals: must be a whole number, 0 to 9"),
     ((Measure("leak", if_no="a\nb"),), r"if_no: must be a text of one line"),
-    ((Measure("leak", figure="leak"),), r"figure: must be a fpbench.MeasureFigure"),
+    ((Measure("leak", figure="leak"),), r"figure: must be a fpbench.plugin.MeasureFigure"),
     ((replace(LEAK, figure=replace(FIGURE, axis=3)),), r"figure: axis: must be a text of one line, not 3"),
     ((replace(LEAK, figure=replace(FIGURE, series=[("leak_bits", 3)])),), r"figure: series: must be a text"),
     ((replace(LEAK, figure=replace(FIGURE, against="noise")),), r"unknown 'noise'"),

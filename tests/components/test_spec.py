@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fpbench
-from fpbench import discover
 from fpbench.components.spec import build_component, hash_code, specify
+from fpbench.plugin import discover
 
 NEEDED = {
     "counter": {"mechanism": {"use": "hiss"}},
@@ -138,8 +138,8 @@ from .deep.other import thing
 from strange import aside
 
 def use():
-    from fpbench.builtin import RiskReport
-    return fpbench.excessive_risk, fpbench.data.Domain, accounting.Ledger, models.encode, aside.x
+    from fpbench.auditing import RiskReport
+    return fpbench.auditing.excessive_risk, fpbench.data.Domain, accounting.Ledger, models.encode, aside.x
 """
 
 
@@ -186,5 +186,7 @@ def test_what_is_no_name_is_one_error(wrong):
         lambda: fpbench.component("dataset", wrong),
         lambda: fpbench.component(wrong, "adult"),
     ):
-        with pytest.raises(fpbench.NameUnknownError, match=r"must be the name of|unknown kind"):
+        with pytest.raises(
+            fpbench.errors.NameUnknownError, match=r"must be the name of|unknown kind"
+        ):
             call()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 import fpbench
-from fpbench import Correction, Guess, InputError, Problem, SolverStatus
+from fpbench import Correction, Guess, InputError, Problem
 from fpbench.claims import (
     COUNT_CONSTRAINTS,
     FORMS,
@@ -29,6 +29,7 @@ from fpbench.claims import (
 from fpbench.correction import OptimalCorrector
 from fpbench.correction.calibration import calibrate, calibrate_guess
 from fpbench.correction.weights import scale_confidence, sharpen
+from fpbench.plugin import SolverStatus
 
 BITS = st.integers(0, 1)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fpbench
-from fpbench import Correction, Problem, SolverStatus
+from fpbench import Correction, Problem
 from fpbench.claims import (
     FORMS,
     METRICS,
@@ -27,6 +27,7 @@ from fpbench.correction import CountedProblem, compute_posterior, posterior, sol
 from fpbench.correction.conditioning.conditioned import Conditioned
 from fpbench.correction.conditioning.maximum_entropy import condition_approximately
 from fpbench.correction.conditioning.regions import satisfy
+from fpbench.plugin import SolverStatus
 
 pytestmark = pytest.mark.numeric
 

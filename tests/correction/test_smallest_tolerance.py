@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fpbench import Correction, Problem, SolverStatus
+from fpbench import Correction, Problem
 from fpbench.claims import (
     KnownPeople,
     KnownUnfairness,
@@ -15,6 +15,7 @@ from fpbench.claims import (
 )
 from fpbench.correction import solve_exact
 from fpbench.correction.optimal import find_smallest_tolerance
+from fpbench.plugin import SolverStatus
 
 
 def test_large_problems_take_few_steps():

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from fpbench import DataError, InputError
+from fpbench import InputError
 from fpbench.data import Attribute, Dropped, Sensitive
 from fpbench.data.attributes import describe_attribute, make_groups, parse_sensitive
+from fpbench.errors import DataError
 
 numbers = st.lists(st.integers(-50, 50), min_size=2, max_size=60)
 words = st.lists(st.sampled_from("abcde"), min_size=1, max_size=60)

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from fpbench import DataError, DataFile, DataHome
 from fpbench.data.data_files import compute_sha256
+from fpbench.errors import DataError
+from fpbench.plugin import DataFile, DataHome
 
 GOOD = b"one, two\n" * 1000
 

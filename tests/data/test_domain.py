@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fpbench
-from fpbench import DataHome, InputError
+from fpbench import InputError
 from fpbench.data import Domain
+from fpbench.plugin import DataHome
 
 FRAME = pd.DataFrame(
     {"age": [3, 40, 200], "job": pd.Categorical(["b", "a", "z"], categories=["a", "b", "z"])}

@@ -2,7 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fpbench import DataError, Sample, Table
+from fpbench import Sample, Table
+from fpbench.errors import DataError
 
 CHANCES = np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5], [0.1, 0.9]])
 

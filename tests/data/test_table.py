@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fpbench import DataError, Table
+from fpbench import Table
+from fpbench.errors import DataError
 
 MAKE = """
 import numpy as np, pandas as pd

@@ -28,13 +28,13 @@ from pages import (
     prose,
 )
 
-from fpbench import DataHome, discover
 from fpbench.builtin.datasets.own_tables import OwnFile
 from fpbench.cli.main import app
 from fpbench.components.catalog import OWN_PLUGINS
 from fpbench.components.names import ATTACK, KINDS
 from fpbench.matrix.matrix import _FIELDS, read
 from fpbench.matrix.plan import make_plan
+from fpbench.plugin import DataHome, discover
 
 LANGUAGES = {"python", "toml", "sh", "bash", "console", "json", "text", "yaml", "bibtex", "csv"}
 ELSEWHERE = {

@@ -215,7 +215,7 @@ class Command:
         try:
             with Store(self.out) as store:
                 return len(store.done())
-        except fpbench.StoreError:  # it is just being made
+        except fpbench.errors.StoreError:  # it is just being made
             return 0
 
     def interrupt(self, kind=signal.SIGINT):

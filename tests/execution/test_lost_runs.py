@@ -7,8 +7,9 @@ import pytest
 from toy_runs import ATTACK
 
 import fpbench
-from fpbench import RunLostError, Status
+from fpbench.errors import RunLostError
 from fpbench.matrix.plan import Cell
+from fpbench.plugin import Status
 from fpbench.store.locks import Lock, move_aside
 from fpbench.store.store import Store
 
@@ -179,7 +180,7 @@ def test_a_directory_is_moved_aside_under_its_lock(tmp_path, toys, monkeypatch):
     original, tried = type(run).rename, []
 
     def watched(self, target):
-        with pytest.raises(fpbench.StoreError, match="in use by another run"):
+        with pytest.raises(fpbench.errors.StoreError, match="in use by another run"):
             Lock(self).release()
         tried.append(self)
         return original(self, target)

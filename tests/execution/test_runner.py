@@ -13,7 +13,9 @@ import pytest
 from toy_runs import ATTACK, PARROTS
 
 import fpbench
-from fpbench import InputError, NameUnknownError, PluginError, Status
+from fpbench import InputError, PluginError
+from fpbench.errors import NameUnknownError
+from fpbench.plugin import Status
 from fpbench.store.store import Store
 
 MATRIX = ATTACK | {
@@ -90,7 +92,7 @@ def test_the_engine_of_a_package_gives_the_same(tmp_path):
     ({"engine": "wrong"}, PluginError, "engine 'wrong' is not a subclass of Engine"),
 ])  # fmt: skip
 def test_an_engine_that_cannot_be_had_is_one_clear_error(tmp_path, install, options, error, words):
-    install("wrong", "wrong", "from fpbench import Lazy, hookimpl\n@hookimpl\n"
+    install("wrong", "wrong", "from fpbench import hookimpl\nfrom fpbench.plugin import Lazy\n@hookimpl\n"
             "def fpbench_engines():\n    return [Lazy('wrong', 'wrong:hookimpl')]\n")  # fmt: skip
     if options.get("scheduler") and not options.get("engine"):
         options = {**options, "engine": "relay"}
@@ -100,7 +102,7 @@ def test_an_engine_that_cannot_be_had_is_one_clear_error(tmp_path, install, opti
 
 
 def test_a_package_of_ours_that_is_not_here_is_told_with_its_command(tmp_path):
-    if ("engine", "dask") in fpbench.discover().entries:
+    if ("engine", "dask") in fpbench.plugin.discover().entries:
         pytest.skip("it is installed")
     for options in ({"engine": "dask"}, {"scheduler": "tcp://x:1"}):
         with pytest.raises(NameUnknownError) as error:
@@ -188,7 +190,7 @@ def test_a_killed_run_loses_no_committed_cell(tmp_path, toy_trace, jobs):
             try:
                 with Store(out) as store:
                     before = store.done()
-            except fpbench.StoreError:  # it is just being made
+            except fpbench.errors.StoreError:  # it is just being made
                 continue
     os.killpg(child.pid, signal.SIGKILL)
     child.wait()

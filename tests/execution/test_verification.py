@@ -10,9 +10,11 @@ from strangers import drop_results
 from toy_runs import ATTACK, COUNTER, PARROTS
 
 import fpbench
-from fpbench import InputError, Measure, Status, StoreError
+from fpbench import InputError, Measure
+from fpbench.errors import StoreError
 from fpbench.execution import session
 from fpbench.execution.verification import read_stored_matrix, verify
+from fpbench.plugin import Status
 from fpbench.store.store import Store
 
 MATRIX = ATTACK | {
@@ -226,13 +228,13 @@ def test_a_failure_that_is_claimed_of_a_component_that_is_not_portable_is_one_to
         row = next(row for row in run.rows() if row["adversary"] == "keen")
         store.add(1, row["cell"], Status.FAILED, 60.0, {}, "no memory")
         store._db.execute("UPDATE session SET environment = '{}'")  # of other kernels
-    keen = fpbench.discover().component("adversary", "keen")
+    keen = fpbench.plugin.discover().component("adversary", "keen")
     monkeypatch.setattr(keen, "portable", False)
     assert not verify(run.path, 1).same
 
 
 def test_skipped_cells_have_the_reasons_of_the_matrix(tmp_path, monkeypatch):
-    keen = fpbench.discover().component("adversary", "keen")
+    keen = fpbench.plugin.discover().component("adversary", "keen")
     monkeypatch.setattr(keen, "incompatible", lambda self, other: "sings too well" if other.kind == "corrector" else None)  # fmt: skip
     run = fpbench.run(MATRIX, out=tmp_path / "run")
     assert len([row for row in run.rows() if row["status"] == "skipped"]) == 6
@@ -245,7 +247,7 @@ def test_skipped_cells_have_the_reasons_of_the_matrix(tmp_path, monkeypatch):
 
 
 def test_what_is_missing_depends_on_the_machine(tmp_path, monkeypatch):
-    keen = fpbench.discover().component("adversary", "keen")
+    keen = fpbench.plugin.discover().component("adversary", "keen")
     monkeypatch.setattr(keen, "unavailable", classmethod(lambda _: "no bird in /home/ada"))
     run = fpbench.run(MATRIX, out=tmp_path / "run")
     monkeypatch.setattr(keen, "unavailable", classmethod(lambda _: "no bird in /home/bob"))
@@ -271,7 +273,7 @@ def test_what_was_not_chosen_yet_is_no_contradiction(tmp_path):
 
 
 def test_a_measure_is_as_good_as_its_component_says(tmp_path, monkeypatch):
-    keen = fpbench.discover().component("adversary", "keen")
+    keen = fpbench.plugin.discover().component("adversary", "keen")
     monkeypatch.setattr(keen, "measures", (Measure("toy_note", better="greater"),))
     run = fpbench.run(MATRIX, out=tmp_path / "run")
     assert verify(run.path, 1).same

@@ -8,7 +8,7 @@ import numpy as np
 import oracles
 import pytest
 
-from fpbench import Correction, Problem, SolverStatus
+from fpbench import Correction, Problem
 from fpbench.claims import (
     KnownPeople,
     KnownUnfairness,
@@ -18,6 +18,7 @@ from fpbench.claims import (
     ShareBounds,
 )
 from fpbench.claims.rates import FORMS, METRICS
+from fpbench.plugin import SolverStatus
 
 TOLERANCES = (0.0, 0.0, 0.0, 0.01, 0.05, 0.1, 0.2, 0.25, 1 / 3, Fraction(1, 3), 0.5, 0.9, 1.0)
 AWKWARD = (1e-17, 0.1 + 0.2, 0.12345678901234567, 0.049999999999999996, 1 - 2**-53, 5e-324)

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from pages import names_package
 
-from fpbench import DataHome, discover, run
+from fpbench import run
 from fpbench.base.errors import DataError, MatrixError
 from fpbench.matrix.matrix import read
 from fpbench.matrix.plan import make_plan
+from fpbench.plugin import DataHome, discover
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

@@ -161,7 +161,7 @@ def test_a_run_goes_on_with_other_choices_in_any_order(matrix, tmp_path):
     more = fpbench.run(matrix, out=out, settings=["seeds=3", "auditor=counter", "adversary="])
     assert [one.cell.seed for one in more.finished] == [2, 2]
     # What another value makes are other cells.
-    with pytest.raises(fpbench.StoreError, match="made by another matrix"):
+    with pytest.raises(fpbench.errors.StoreError, match="made by another matrix"):
         fpbench.run(matrix, out=out, settings=["dataset.rows=50"])
 
 
@@ -172,15 +172,15 @@ def test_a_run_keeps_the_matrix_that_was_run(matrix, tmp_path):
     with Store(out) as store:
         stored = read_stored_matrix(store)
     assert stored.axes["dataset"][0].parameters == {"rows": 40}
-    assert fpbench.verify(out, 2).same
+    assert fpbench.load(out).verify(2).same
     fpbench.run(matrix, out=out, fresh=True, settings=["learner=parrot number=1", "seeds=1"])
     assert not Path(out, "matrix.json").exists()
     assert Path(out, "matrix.toml").read_text() == TOY
-    assert fpbench.verify(out, 2).same
+    assert fpbench.load(out).verify(2).same
 
 
 def test_a_run_of_which_all_is_skipped_is_an_error(matrix, tmp_path, monkeypatch):
-    corrector = fpbench.discover().component("corrector", "none")
+    corrector = fpbench.plugin.discover().component("corrector", "none")
     monkeypatch.setattr(corrector, "unavailable", classmethod(lambda _: "needs what is not here"))
     with pytest.raises(
         InputError, match="nothing to run, all cells are skipped: needs what is not here"

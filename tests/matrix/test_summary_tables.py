@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from fpbench import MatrixError
 from fpbench.cli.screen import console
 from fpbench.cli.screen.console import show_sheet
 from fpbench.components.names import ATTACK, AUDIT, KINDS
+from fpbench.errors import MatrixError
 from fpbench.matrix.matrix import read
 from fpbench.matrix.summary_tables import parse_summaries
 from fpbench.results.rows.groups import RowGroup

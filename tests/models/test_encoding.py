@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpbench import DataError
+from fpbench.errors import DataError
 from fpbench.models import encode
 
 

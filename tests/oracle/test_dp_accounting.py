@@ -7,12 +7,12 @@ from dp_accounting import gaussian_mechanism
 from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.rdp import RdpAccountant
 
-from fpbench import COUNT_SENSITIVITY
 from fpbench.builtin.mechanisms.exponential import LOSSES
 from fpbench.builtin.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from fpbench.builtin.mechanisms.laplace import DiscreteLaplace, Laplace
 from fpbench.components.guarantee import NEIGHBOURS
 from fpbench.privacy import (
+    COUNT_SENSITIVITY,
     VoteCost,
     compose_gaussians,
     gaussian_delta,

@@ -99,7 +99,7 @@ def test_it_says_first_what_the_run_says(real, audited, text):
     assert message["sentences"] == list(board.sentences)
     assert message["waterfall"] == 0 and "--where" not in message["caption"]
     assert carried(text)["statements"] is None
-    said = make_content(gather(audited), fpbench.discover())
+    said = make_content(gather(audited), fpbench.plugin.discover())
     best = said["boards"][0]["measures"]["error"]["mean"]
     (message,) = said["messages"]
     (sentence,) = message["sentences"]
@@ -132,7 +132,7 @@ def test_other_versions_may_have_other_defaults(real, monkeypatch):
         **session.environment["packages"],
         "fpbench-toolkit": "0.0.9",
     }
-    learner = make_content(run, fpbench.discover())["components"]["learner"]["plain"]
+    learner = make_content(run, fpbench.plugin.discover())["components"]["learner"]["plain"]
     assert learner["defaults"] == {}
     assert learner["note"].startswith(
         "defaults are not known: made with fpbench-toolkit 0.0.9, and "

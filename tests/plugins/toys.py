@@ -16,7 +16,6 @@ import typer
 from pydantic import Field
 
 from fpbench import (
-    COUNT_SENSITIVITY,
     Adversary,
     Auditor,
     Claim,
@@ -27,11 +26,9 @@ from fpbench import (
     Disclosure,
     Guess,
     InputError,
-    Lazy,
     Learner,
     Mechanism,
     Policy,
-    SolverStatus,
     Table,
     hookimpl,
 )
@@ -43,6 +40,8 @@ from fpbench.execution import (
     StepTask,
     WorkerCheck,
 )
+from fpbench.plugin import Lazy, SolverStatus
+from fpbench.privacy import COUNT_SENSITIVITY
 
 
 def trace(what: str) -> None:

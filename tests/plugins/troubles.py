@@ -30,10 +30,9 @@ from fpbench import (
     Guess,
     Learner,
     Release,
-    SolverStatus,
-    Weighing,
     hookimpl,
 )
+from fpbench.plugin import SolverStatus, Weighing
 
 MIB = 2**20
 MEASURES = {
@@ -326,7 +325,7 @@ def _ways():
     from fpbench.builtin.datasets.census_synthetic import CensusSynthetic
     from fpbench.execution.work.actions import ACTIONS
 
-    home = fpbench.DataHome.default()
+    home = fpbench.plugin.DataHome.default()
     few, folder = CensusSynthetic(rows=200), tempfile.mkdtemp()
     return {
         "name": lambda: fpbench.dataset("flock"),

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from fpbench import Guarantee, InputError, compose
+from fpbench import Guarantee, InputError
 from fpbench.privacy import (
+    compose,
     compose_gaussians,
     epsilon_to_rho,
     gaussian_delta,

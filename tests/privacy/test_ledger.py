@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpbench import BudgetError, Guarantee, InputError
+from fpbench import Guarantee, InputError
+from fpbench.errors import BudgetError
 from fpbench.privacy import Ledger, epsilon_to_rho, pure_rho
 
 TENTH = Guarantee(0.1, rho=pure_rho(0.1))
@@ -504,7 +505,8 @@ def test_threads_together_cannot_overspend(make):
 
 HAMMER = """
 import sys
-from fpbench import BudgetError, Guarantee
+from fpbench import Guarantee
+from fpbench.errors import BudgetError
 from fpbench.privacy import Ledger
 ledger = Ledger(1.0, path=sys.argv[1])
 print("ready", flush=True)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import fpbench
-from fpbench import Status, StoreError
+from fpbench.errors import StoreError
 from fpbench.matrix.plan import Cell
+from fpbench.plugin import Status
 from fpbench.store.differences import diff, is_time, list_environment_changes, name_cell
 from fpbench.store.packing import is_identical
 from fpbench.store.store import Store
@@ -149,7 +149,7 @@ def test_a_directory_that_is_no_run(tmp_path):
     made(tmp_path / "a", {})
     with pytest.raises(StoreError, match="not a run directory"):
         diff(tmp_path / "a", tmp_path)
-    assert not fpbench.diff(tmp_path / "a", tmp_path / "a")
+    assert not diff(tmp_path / "a", tmp_path / "a")
 
 
 @pytest.mark.slow

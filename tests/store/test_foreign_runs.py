@@ -16,9 +16,10 @@ from malformed import command
 from strangers import MATRIX, STORE_FILES, TRAPS, add_journal, copy_run, look, set_trap
 
 import fpbench
-from fpbench import Status, StoreError
 from fpbench.cli.main import app
+from fpbench.errors import StoreError
 from fpbench.matrix.plan import Cell
+from fpbench.plugin import Status
 from fpbench.results.views import VIEWS
 from fpbench.store import connections
 from fpbench.store.store import Store
@@ -56,9 +57,9 @@ CALLS = {
         fpbench.load(run).labels("learner"),
         fpbench.load(run)._repr_html_(),
     ],
-    "diff": lambda run, honest, out: fpbench.diff(run, honest),
-    "merge": lambda run, honest, out: fpbench.merge([run, honest], out),
-    "verify": lambda run, honest, out: fpbench.verify(run, 1, seed=0),
+    "diff": lambda run, honest, out: fpbench.load(run).diff(honest),
+    "merge": lambda run, honest, out: fpbench.load(run).merge([honest], out),
+    "verify": lambda run, honest, out: fpbench.load(run).verify(1, seed=0),
     "plan": lambda run, honest, out: fpbench.plan(honest.parent / "m.toml", out=run),
 }  # fmt: skip
 """How each function that reads run directories is called."""
@@ -156,17 +157,18 @@ def commands_with_runs():
 
 def test_no_command_and_no_function_is_forgotten():
     assert set(commands_with_runs()) == {*READING, *WRITING}
-    public = [getattr(fpbench, name) for name in fpbench.__all__]
+    public = {name: getattr(fpbench, name) for name in fpbench.__all__}
+    methods = {name: each for name, each in vars(fpbench.Run).items() if name[0] != "_"}
     taking = {
-        each.__name__
-        for each in public
+        name
+        for name, each in (public | methods).items()
         if inspect.isfunction(each)
         and any(
-            "Path" in str(parameter.annotation) and name not in NO_RUNS
-            for name, parameter in inspect.signature(each).parameters.items()
+            "Path" in str(parameter.annotation) and argument not in NO_RUNS
+            for argument, parameter in inspect.signature(each).parameters.items()
         )
     }
-    assert taking == {*CALLS, "run"}
+    assert taking | {"verify"} == {*CALLS, "run"}
 
 
 @pytest.mark.slow
@@ -359,7 +361,7 @@ def test_every_file_is_opened_by_the_one_function(kind, request, honest, place, 
 WRITER = """
 import sys
 from pathlib import Path
-from fpbench import Status
+from fpbench.plugin import Status
 from fpbench.matrix.plan import Cell
 from fpbench.store.store import Store
 store = Store(Path(sys.argv[1]), create=True)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from malformed import TOYS, command, document
 
-from fpbench import StoreError
+from fpbench.errors import StoreError
 from fpbench.store.connections import connect_reader
 from fpbench.store.store import Store
 
@@ -36,7 +36,7 @@ def made(tmp_path_factory):
     """A run of toys, and its tables."""
     place = tmp_path_factory.mktemp("hostile")
     with pytest.MonkeyPatch.context() as patch:
-        from fpbench import discover
+        from fpbench.plugin import discover
 
         site = place / "site" / "toys-1.0.dist-info"
         site.mkdir(parents=True)

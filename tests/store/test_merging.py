@@ -8,8 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fpbench
-from fpbench import InputError, Status, StoreError
+from fpbench import InputError
+from fpbench.errors import StoreError
 from fpbench.matrix.plan import Cell
+from fpbench.plugin import Status
 from fpbench.store.merging import merge
 from fpbench.store.store import Store
 

@@ -18,10 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fpbench
-from fpbench import Status, StoreError
 from fpbench.base.errors import PluginError
 from fpbench.components.names import KINDS
+from fpbench.errors import StoreError
 from fpbench.matrix.plan import Cell
+from fpbench.plugin import Status
 from fpbench.store.packing import is_identical
 from fpbench.store.reading import CellRecord
 from fpbench.store.results import Results
@@ -460,7 +461,8 @@ def test_a_full_disk_is_one_clear_error_and_loses_nothing(store):
 FILL = """
 import resource, sys
 from pathlib import Path
-from fpbench import Status, StoreError
+from fpbench.errors import StoreError
+from fpbench.plugin import Status
 from fpbench.matrix.plan import Cell
 from fpbench.store.store import Store
 store = Store(Path(sys.argv[1]), create=True)
@@ -495,7 +497,7 @@ def test_a_file_that_cannot_grow_keeps_what_was_committed(tmp_path):
 AS_NOBODY = """
 import os, sys, urllib.parse
 from pathlib import Path
-from fpbench import StoreError
+from fpbench.errors import StoreError
 from fpbench.store.store import Store
 if os.geteuid() == 0:  # whom nothing is forbidden
     os.setresgid(65534, 65534, 65534)

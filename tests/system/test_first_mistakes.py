@@ -4,10 +4,11 @@ import pytest
 import requests
 
 import fpbench
-from fpbench import DataError, InputError, MatrixError, NameUnknownError, StoreError
+from fpbench import InputError
 from fpbench.api import reproduce
 from fpbench.cli.screen.catalog import find_kind
 from fpbench.data.data_files import DataFile, DataHome
+from fpbench.errors import DataError, MatrixError, NameUnknownError, StoreError
 from fpbench.matrix.matrix import read
 from fpbench.testing.scaffold import write_package
 
@@ -85,7 +86,7 @@ def test_names_that_are_none_lead_to_a_short_list(toys, tmp_path):
     ):
         reproduce.find("ferry")
     with pytest.raises(InputError, match="no component 'xyzzy'; `fpbench plugins` lists all"):
-        find_kind(fpbench.discover(), "xyzzy")
+        find_kind(fpbench.plugin.discover(), "xyzzy")
 
 
 def test_a_run_says_what_it_can_rank_and_what_a_view_takes(toys, tmp_path):

@@ -170,7 +170,9 @@ def test_cells_about_other_people_are_other_cells(tmp_path):
     for target in ("training", "held-out"):
         matrix = tmp_path / f"{target}.toml"
         matrix.write_text(MATRIX.format(target=target, limits=""), encoding="utf-8")
-        plans.append(make_plan(read(matrix), fpbench.discover(), fpbench.DataHome.default()))
+        plans.append(
+            make_plan(read(matrix), fpbench.plugin.discover(), fpbench.plugin.DataHome.default())
+        )
     keys = [{cell.key for cell in plan.cells} for plan in plans]
     assert not keys[0] & keys[1]
     splits = [

@@ -8,8 +8,9 @@ import pytest
 from kernels import other_kernel
 
 import fpbench
-from fpbench import Status, verify
+from fpbench import load
 from fpbench.base import drop_last_bits
+from fpbench.plugin import Status
 from fpbench.store.differences import TOLERANCE, diff, is_near
 from fpbench.store.environment import have_same_kernels
 from fpbench.store.store import Store
@@ -169,7 +170,7 @@ def test_an_honest_run_of_another_kernel_is_verified(small, command):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of a network that stops early
 def test_a_forged_row_of_another_kernel_is_found(small, tmp_path):
-    found = verify(copy_forged(small, tmp_path, 2e-6), 9)
+    found = load(copy_forged(small, tmp_path, 2e-6)).verify(9)
     assert not found.exact
     assert not found.same
     wrong = [each for each in found.checked if each.wrong]
@@ -182,7 +183,7 @@ def test_a_forged_row_of_another_kernel_is_found(small, tmp_path):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of a network that stops early
 def test_a_row_that_says_it_is_not_portable_is_compared(small, tmp_path):
-    found = verify(copy_forged(small, tmp_path, 0.1, portable=False), 9)
+    found = load(copy_forged(small, tmp_path, 0.1, portable=False)).verify(9)
     assert not found.same
     assert len([each for each in found.checked if each.wrong]) == 2
 

@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 
 import fpbench
-from fpbench import DataHome, InputError, Sample, Table
+from fpbench import InputError, Sample, Table
 from fpbench.components.catalog import discover
 from fpbench.execution.work.actions import ACTIONS
+from fpbench.plugin import DataHome
 from fpbench.testing.fixtures import make_step
 
 QUANTILE = {"column": "age", "quantile": 0.25}
@@ -128,7 +129,9 @@ def test_a_learner_of_a_plugin_that_gives_a_guarantee_is_refused_by_the_step():
         def fit(self, sample, rng):
             return Plain()
 
-    split = fpbench.Split(*[by_label({"labels": "column 'score' is cut at its mean"}).sample()] * 3)
+    split = fpbench.plugin.Split(
+        *[by_label({"labels": "column 'score' is cut at its mean"}).sample()] * 3
+    )
     with pytest.raises(InputError, match="public constant"):
         ACTIONS["train"](Strange(), (split,), make_step(0))
 

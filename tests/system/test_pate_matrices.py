@@ -8,9 +8,9 @@ import pytest
 from pages import names_package
 
 import fpbench
-from fpbench import DataHome, discover
 from fpbench.api import reproduce
 from fpbench.matrix.plan import make_plan
+from fpbench.plugin import DataHome, discover
 
 NAMES = ("pate", "pate-attack", "pate-mlp", "pate-pafer", "pate-sweep")
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 import fpbench
-from fpbench import DataHome
 from fpbench.api import reproduce
+from fpbench.plugin import DataHome
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.verdicts.paper_tables import summarise
 

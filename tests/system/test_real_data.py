@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import fpbench
-from fpbench import DataHome
 from fpbench.api import reproduce
 from fpbench.matrix.matrix import read
+from fpbench.plugin import DataHome
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

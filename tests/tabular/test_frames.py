@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fpbench
-from fpbench import DataError, InputError, Table
+from fpbench import InputError, Table
 from fpbench.data import Attribute
+from fpbench.errors import DataError
 
 
 def _people(n: int = 40) -> pd.DataFrame:

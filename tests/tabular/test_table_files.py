@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from fpbench import DataError
+from fpbench.errors import DataError
 from fpbench.tabular import read_csv
 from fpbench.tabular.table_files import load_table
 

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fpbench import DataError, DataHome
 from fpbench.data import Attribute, Sensitive
+from fpbench.errors import DataError
+from fpbench.plugin import DataHome
 from fpbench.tabular import LabelledColumns, TabularDataset, sensitive_field
 from fpbench.tabular.tabular_dataset import tabulate
 

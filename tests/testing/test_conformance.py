@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from flips import FLIP
 
-from fpbench import InputError, PluginError, discover
+from fpbench import InputError, PluginError
+from fpbench.plugin import discover
 from fpbench.testing import Outcome, checks
 
 OURS = checks("fpbench")

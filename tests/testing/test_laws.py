@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from instances import draw
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from fpbench import Claim, Correction, DataError, DataFile, InputError, SolverStatus
+from fpbench import Claim, Correction, InputError
 from fpbench.builtin.adversaries.prior import Majority
 from fpbench.builtin.auditors.group_fairness import GroupFairness
 from fpbench.builtin.correctors.none import NoCorrection
@@ -35,6 +35,8 @@ from fpbench.builtin.mechanisms.laplace import DiscreteLaplace, Laplace
 from fpbench.builtin.policies.nearest import Clip
 from fpbench.builtin.private_tree.learners import PrivateTree
 from fpbench.claims import RateConstraint
+from fpbench.errors import DataError
+from fpbench.plugin import DataFile, SolverStatus
 from fpbench.testing import LAWS, Outcome, check_component, checks
 from fpbench.testing.brute_force import find_least_cost, satisfies
 from fpbench.testing.watching import find_difference, list_parts, watch

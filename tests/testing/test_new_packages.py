@@ -62,7 +62,7 @@ def place(tmp_path_factory):
 @pytest.mark.slow
 def test_they_are_discovered_beside_a_wheel(place):
     script = (
-        "import json, fpbench; found = fpbench.discover(); "
+        "import json, fpbench; found = fpbench.plugin.discover(); "
         "print(json.dumps([fpbench.__file__, len(found.broken), "
         "[(e.kind, e.name, str(e.source), len(e.rivals)) for e in found]]))"
     )

@@ -8,12 +8,14 @@ from pydantic import PrivateAttr
 from scipy import stats
 
 import fpbench
-from fpbench import COUNT_SENSITIVITY, Guarantee, InputError, Mechanism, Sensitivity, discover
+from fpbench import Guarantee, InputError, Mechanism
 from fpbench.auditing.epsilon_bounds import bound_by_hits
 from fpbench.builtin.mechanisms.exponential import Exponential
 from fpbench.builtin.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from fpbench.builtin.mechanisms.laplace import DiscreteLaplace, Laplace
 from fpbench.components.guarantee import NEIGHBOURS
+from fpbench.plugin import discover
+from fpbench.privacy import COUNT_SENSITIVITY, Sensitivity
 from fpbench.testing import PAIRS, attack_mechanism, check_mechanism, epsilon_lower_bound
 
 

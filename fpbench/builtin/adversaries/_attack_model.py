@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
-from fpbench import Codes, InputError, MeasureValues
+from fpbench import InputError
 from fpbench.builtin.adversaries._holding_out import split_rows
 from fpbench.models import Recipe, random_state
+from fpbench.plugin import Codes, MeasureValues
 
 VALIDATION = 0.2
 """Share of the training people used to choose parameters."""

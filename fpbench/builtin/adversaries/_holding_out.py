@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Adversary, Codes, DataError
+from fpbench import Adversary
+from fpbench.errors import DataError
+from fpbench.plugin import Codes
 
 
 class HoldingOut(Adversary):

@@ -10,17 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, JsonValue, PrivateAttr, ValidationInfo, field_validator
 
-from fpbench import (
-    Adversary,
-    Codes,
-    Component,
-    Guess,
-    InputError,
-    Measure,
-    MeasureValues,
-    Sample,
-    View,
-)
+from fpbench import Adversary, Component, Guess, InputError, Measure, Sample, View
 from fpbench.base import tell_extra
 from fpbench.builtin.adversaries._attack_model import (
     SPACES,
@@ -33,6 +23,7 @@ from fpbench.builtin.adversaries._attack_model import (
 from fpbench.builtin.adversaries._holding_out import HoldingOut, split_rows
 from fpbench.data import ModelAnswers
 from fpbench.models import FAMILIES, FAMILY_CHOICE, Encoding, Recipe, encode, random_state
+from fpbench.plugin import Codes, MeasureValues
 
 
 def stack_columns(

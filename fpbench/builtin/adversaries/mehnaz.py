@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Codes, Guess, MeasureValues, Sample, View
+from fpbench import Guess, Sample, View
 from fpbench.builtin.adversaries._holding_out import HoldingOut, estimate_shares, split_rows
 from fpbench.builtin.adversaries._learned_adversary import LearnedAdversary, find_confidence
 from fpbench.data import ModelAnswers
 from fpbench.models import random_state
+from fpbench.plugin import Codes, MeasureValues
 
 Floats = NDArray[np.float64]
 

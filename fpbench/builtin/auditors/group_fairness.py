@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Auditor, Measure, MeasureValues, Sample, Subject
+from fpbench import Auditor, Measure, Sample
 from fpbench.auditing import make_suffixes
+from fpbench.plugin import MeasureValues, Subject
 
 _RATES = (
     "selection_rate",

@@ -8,9 +8,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Correction, Corrector, InputError, Measure, Problem, SolverStatus
+from fpbench import Correction, Corrector, InputError, Measure, Problem
 from fpbench.claims import COUNT_CONSTRAINTS, Facts
 from fpbench.correction import CountedProblem, compute_posterior
+from fpbench.plugin import SolverStatus
 
 _MOST = 700.0
 """Greatest log-odds: beyond them, probabilities near 0 underflow."""

@@ -16,9 +16,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from fpbench import DataError, DataFile, DataHome
 from fpbench.base import suggest_name
 from fpbench.data import DatasetFacts, Domain
+from fpbench.errors import DataError
+from fpbench.plugin import DataFile, DataHome
 from fpbench.tabular import LabelledColumns, TabularDataset
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)  # nine digits fit the 32 bits of a column

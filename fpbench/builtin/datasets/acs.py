@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from fpbench import DataError, DataFile, DataHome
 from fpbench.base import tell_extra
 from fpbench.builtin.datasets._published import Code, Codes, ColumnKind, Layout, Whole, read
 from fpbench.data import Attribute, Domain, Sensitive
+from fpbench.errors import DataError
+from fpbench.plugin import DataFile, DataHome
 from fpbench.tabular import LabelledColumns, TabularDataset, sensitive_field
 
 if TYPE_CHECKING:

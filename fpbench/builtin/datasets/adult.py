@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from fpbench import DataFile, DataHome
 from fpbench.builtin.datasets._published import (
     ColumnKind,
     Label,
@@ -18,6 +17,7 @@ from fpbench.builtin.datasets._published import (
     read_parts,
 )
 from fpbench.data import DatasetFacts, Domain, Sensitive
+from fpbench.plugin import DataFile, DataHome
 from fpbench.tabular import LabelledColumns, sensitive_field
 
 _NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")

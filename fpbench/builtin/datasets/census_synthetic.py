@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from fpbench import DataError, DataHome, Dataset, Sample, Table
+from fpbench import Dataset, Sample, Table
 from fpbench.data import Domain
+from fpbench.errors import DataError
+from fpbench.plugin import DataHome
 
 if TYPE_CHECKING:
     from pandas import DataFrame

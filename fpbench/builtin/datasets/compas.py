@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from fpbench import DataError, DataFile, DataHome
 from fpbench.builtin.datasets._published import (
     Codes,
     ColumnKind,
@@ -26,6 +25,8 @@ from fpbench.builtin.datasets._published import (
     read,
 )
 from fpbench.data import Attribute, DatasetFacts, Sensitive
+from fpbench.errors import DataError
+from fpbench.plugin import DataFile, DataHome
 from fpbench.tabular import LabelledColumns, sensitive_field
 
 if TYPE_CHECKING:

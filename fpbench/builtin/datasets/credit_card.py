@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from fpbench import DataError, DataFile, DataHome
 from fpbench.builtin.datasets._published import (
     Codes,
     ColumnKind,
@@ -18,6 +17,8 @@ from fpbench.builtin.datasets._published import (
     derive_domain,
 )
 from fpbench.data import DatasetFacts, Sensitive
+from fpbench.errors import DataError
+from fpbench.plugin import DataFile, DataHome
 from fpbench.tabular import sensitive_field
 
 if TYPE_CHECKING:

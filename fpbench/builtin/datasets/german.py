@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fpbench import DataFile
 from fpbench.builtin.datasets._published import (
     Codes,
     ColumnKind,
@@ -16,6 +15,7 @@ from fpbench.builtin.datasets._published import (
     derive_domain,
 )
 from fpbench.data import DatasetFacts, Sensitive
+from fpbench.plugin import DataFile
 from fpbench.tabular import sensitive_field
 
 _KINDS: dict[str, ColumnKind] = {

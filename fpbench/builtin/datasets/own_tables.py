@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from fpbench import DataError, DataFile, DataHome, Dataset, Table, table
+from fpbench import Dataset, Table, table
 from fpbench.base import suggest_name, tell_extra
 from fpbench.data import DomainParameter, Dropped, Sensitive, measured_cuts
+from fpbench.errors import DataError
+from fpbench.plugin import DataFile, DataHome
 from fpbench.tabular import domain_field, read_csv, read_parquet, sensitive_field
 
 if TYPE_CHECKING:

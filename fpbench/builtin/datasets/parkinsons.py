@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from fpbench import DataFile, DataHome
 from fpbench.builtin.datasets._published import (
     Codes,
     ColumnKind,
@@ -18,6 +17,7 @@ from fpbench.builtin.datasets._published import (
     derive_domain,
 )
 from fpbench.data import DatasetFacts, Sensitive
+from fpbench.plugin import DataFile, DataHome
 from fpbench.tabular import LabelledColumns, sensitive_field
 
 _CUT = 27.576

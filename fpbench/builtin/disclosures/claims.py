@@ -10,18 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from fpbench import (
-    COUNT_SENSITIVITY,
-    LEAST_EPSILON,
-    Claim,
-    Component,
-    Context,
-    Disclosure,
-    InputError,
-    Learner,
-    Measure,
-    Mechanism,
-)
+from fpbench import Claim, Component, Disclosure, InputError, Learner, Measure, Mechanism
 from fpbench.claims import (
     METRICS,
     Form,
@@ -31,7 +20,8 @@ from fpbench.claims import (
     group_counts,
     limit_claim_nats,
 )
-from fpbench.privacy import limit_private_nats
+from fpbench.plugin import Context
+from fpbench.privacy import COUNT_SENSITIVITY, LEAST_EPSILON, limit_private_nats
 
 _STEPS = 1000
 """Disclosed tolerances are integer multiples of 1 / 1000."""

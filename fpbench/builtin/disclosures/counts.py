@@ -11,20 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from fpbench import (
-    LEAST_EPSILON,
-    Claim,
-    Context,
-    Disclosure,
-    FairnessReport,
-    Guarantee,
-    InputError,
-    Measure,
-    Mechanism,
-)
+from fpbench import Claim, Disclosure, FairnessReport, Guarantee, InputError, Measure, Mechanism
 from fpbench.claims import Facts, combine_facts, limit_fact_nats
 from fpbench.models import find_tree_facts
-from fpbench.privacy import limit_private_nats
+from fpbench.plugin import Context
+from fpbench.privacy import LEAST_EPSILON, limit_private_nats
 from fpbench.reports import measure_utility, parse_report_metric
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from fpbench import Correction, FpbenchError, InputError, Problem, SolverStatus
+from fpbench import Correction, FpbenchError, InputError, Problem
 from fpbench.base import tell_extra
 from fpbench.builtin.ferry.cp_engine import CpEngine, CpError
 from fpbench.builtin.ferry.cp_model import MoveModel
@@ -19,6 +19,7 @@ from fpbench.builtin.ferry.ip_model import IntegerModel, exclude_counts, is_line
 from fpbench.builtin.ferry.ip_solver import SolverAnswer, check_solver, solve
 from fpbench.claims import COUNT_CONSTRAINTS
 from fpbench.correction import CountedProblem, OptimalCorrector, solve_exact
+from fpbench.plugin import SolverStatus
 
 
 class Exact(OptimalCorrector):

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from fpbench import FpbenchError, SolverStatus
+from fpbench import FpbenchError
 from fpbench.base import tell_extra
+from fpbench.plugin import SolverStatus
 
 VARIABLE = "FPBENCH_CPOPTIMIZER"
 """Environment variable with the path of the executable, which disables the search."""

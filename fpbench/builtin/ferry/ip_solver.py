@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import FpbenchError, InputError, SolverStatus
+from fpbench import FpbenchError, InputError
 from fpbench.base import suggest_name, tell_extra
 from fpbench.builtin.ferry.ip_model import IntegerProgram, ProgramRow
+from fpbench.plugin import SolverStatus
 
 _FAR = 1e3
 """Error factor of the unit of costs from which the program is solved again."""

@@ -7,9 +7,10 @@ from fractions import Fraction
 import numpy as np
 from pydantic import Field
 
-from fpbench import Claim, Component, Context, Disclosure, InputError, Learner
+from fpbench import Claim, Component, Disclosure, InputError, Learner
 from fpbench.builtin.disclosures.claims import limit_step_nats, round_up
 from fpbench.claims import Form, Metric, RateConstraint, limit_claim_nats
+from fpbench.plugin import Context
 
 
 class Published(Disclosure):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Codes, Component, InputError, Learner, MeasureValues, component
+from fpbench import Component, InputError, Learner, component
 from fpbench.base import drop_last_bits
 from fpbench.models import (
     EncodedColumn,
@@ -23,6 +23,7 @@ from fpbench.models import (
     read_trees,
     tree_rules,
 )
+from fpbench.plugin import Codes, MeasureValues
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Classifier, Codes, Learner, Sample
+from fpbench import Classifier, Learner, Sample
 from fpbench.builtin.learners._fitted import as_labels, make_twin, predict_both, require_groups
 from fpbench.models import Encoding, SklearnLearner, encode
+from fpbench.plugin import Codes
 
 if TYPE_CHECKING:
     from pandas import DataFrame

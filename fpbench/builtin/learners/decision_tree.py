@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
-from fpbench import Classifier, Codes, DataError, Learner, Measure, MeasureValues, Sample
+from fpbench import Classifier, Learner, Measure, Sample
 from fpbench.builtin.learners._fitted import Fitted
+from fpbench.errors import DataError
 from fpbench.models import Encoding, encode, encoded_names, random_state, tree_rules
+from fpbench.plugin import Codes, MeasureValues
 
 
 def _to_tuple(values: Any) -> Any:

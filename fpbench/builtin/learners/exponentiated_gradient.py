@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Classifier, Codes, FpbenchError, Learner, Measure, MeasureValues, Sample
+from fpbench import Classifier, FpbenchError, Learner, Measure, Sample
 from fpbench.builtin.learners._fitted import (
     as_labels,
     hide_known_warnings,
@@ -22,6 +22,7 @@ from fpbench.builtin.learners._fitted import (
 )
 from fpbench.claims import Metric, RateConstraint
 from fpbench.models import Encoding, SklearnLearner, encode
+from fpbench.plugin import Codes, MeasureValues
 
 if TYPE_CHECKING:
     from pandas import DataFrame

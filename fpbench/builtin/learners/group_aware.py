@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Classifier, Codes, Guarantee, MeasureValues, Sample
+from fpbench import Classifier, Guarantee, Sample
 from fpbench.builtin.learners._fitted import require_groups
 from fpbench.data import Domain
 from fpbench.models import LearnerOverBase, PublishedTree
+from fpbench.plugin import Codes, MeasureValues
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Classifier, Codes, DataError, Learner, Sample
+from fpbench import Classifier, Learner, Sample
 from fpbench.builtin.learners._fitted import as_labels, make_twin, require_groups, stack_labels
 from fpbench.claims import Metric, RateConstraint
+from fpbench.errors import DataError
 from fpbench.models import Encoding, SklearnLearner, encode
+from fpbench.plugin import Codes
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -8,12 +8,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench import InputError, check_epsilon
+from fpbench import InputError
 from fpbench.base import to_fraction
+from fpbench.privacy import check_epsilon
 
 
 def check_epsilons(epsilon: ArrayLike) -> NDArray[np.float64]:
-    """Epsilon as an array; InputError if `fpbench.check_epsilon` refuses it."""
+    """Epsilon as an array; InputError if `fpbench.privacy.check_epsilon` refuses it."""
     check_epsilon(epsilon)
     return np.asarray(epsilon, dtype=np.float64)
 

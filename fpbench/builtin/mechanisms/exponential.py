@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field, model_validator
 
-from fpbench import Guarantee, InputError, Mechanism, Neighbours, Sensitivity
+from fpbench import Guarantee, InputError, Mechanism
 from fpbench.base import to_fraction
 from fpbench.builtin.mechanisms._exact import draw_laplace_within as exact
 from fpbench.builtin.mechanisms._noise import check_epsilons, check_integers
 from fpbench.builtin.mechanisms._simulated import simulate_laplace_within, simulate_weighted_within
+from fpbench.privacy import Neighbours, Sensitivity
 
 Floats = NDArray[np.float64]
 Utility = Literal["absolute", "squared", "root", "indicator"]

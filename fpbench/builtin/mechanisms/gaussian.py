@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from fpbench import Guarantee, InputError, Mechanism, Neighbours, Sensitivity
+from fpbench import Guarantee, InputError, Mechanism
 from fpbench.builtin.mechanisms._exact import draw_discrete_gaussian as exact
 from fpbench.builtin.mechanisms._noise import (
     add_exact_noise,
@@ -19,7 +19,7 @@ from fpbench.builtin.mechanisms._noise import (
     check_integers,
 )
 from fpbench.builtin.mechanisms._simulated import simulate_discrete_gaussian as simulated
-from fpbench.privacy import epsilon_to_rho, gaussian_rho, gaussian_sigma
+from fpbench.privacy import Neighbours, Sensitivity, epsilon_to_rho, gaussian_rho, gaussian_sigma
 
 
 class Gaussian(Mechanism):

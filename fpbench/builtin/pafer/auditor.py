@@ -9,21 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from fpbench import (
-    LEAST_EPSILON,
-    Auditor,
-    Component,
-    InputError,
-    Learner,
-    Measure,
-    MeasureValues,
-    Mechanism,
-    Neighbours,
-    Policy,
-    Release,
-    Subject,
-    compose,
-)
+from fpbench import Auditor, Component, InputError, Learner, Measure, Mechanism, Policy, Release
 from fpbench.builtin.pafer.intervals import estimate_interval
 from fpbench.builtin.pafer.queries import (
     AuditCounts,
@@ -35,6 +21,8 @@ from fpbench.builtin.pafer.queries import (
 )
 from fpbench.claims import Metric, RateConstraint
 from fpbench.models import Rules
+from fpbench.plugin import MeasureValues, Subject
+from fpbench.privacy import LEAST_EPSILON, Neighbours, compose
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -9,18 +9,18 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import (
-    COUNT_SENSITIVITY,
-    BudgetError,
-    Codes,
-    HistogramSource,
-    Mechanism,
-    Policy,
-    check_epsilon,
-)
+from fpbench import Mechanism, Policy
 from fpbench.builtin.pafer.intervals import Draws, draw_rates, project_totals
+from fpbench.errors import BudgetError
 from fpbench.models import Rules
-from fpbench.privacy import find_invalid_answers, project_counts
+from fpbench.plugin import Codes
+from fpbench.privacy import (
+    COUNT_SENSITIVITY,
+    HistogramSource,
+    check_epsilon,
+    find_invalid_answers,
+    project_counts,
+)
 
 Numbers: TypeAlias = NDArray[np.float64]
 Sizes: TypeAlias = NDArray[np.int64]

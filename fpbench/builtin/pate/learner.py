@@ -9,16 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from fpbench import (
-    LEAST_EPSILON,
-    Codes,
-    Guarantee,
-    InputError,
-    Learner,
-    Measure,
-    MeasureValues,
-    Sample,
-)
+from fpbench import Guarantee, InputError, Learner, Measure, Sample
 from fpbench.builtin.pate.model import (
     ConfidenceTest,
     LogisticFamily,
@@ -33,7 +24,15 @@ from fpbench.builtin.pate.model import (
     encode_finite,
 )
 from fpbench.models import MLPTraining, random_state
-from fpbench.privacy import VoteCost, VoteLabels, count_votes, flip_probabilities, vote_labels
+from fpbench.plugin import Codes, MeasureValues
+from fpbench.privacy import (
+    LEAST_EPSILON,
+    VoteCost,
+    VoteLabels,
+    count_votes,
+    flip_probabilities,
+    vote_labels,
+)
 
 Partition = Literal["hash", "equal"]
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Codes, DataError, Guarantee, InputError, MeasureValues
+from fpbench import Guarantee, InputError
 from fpbench.builtin.learners._fitted import as_labels, stack_labels
+from fpbench.errors import DataError
 from fpbench.models import (
     MLPTraining,
     Networks,
@@ -20,6 +21,7 @@ from fpbench.models import (
     fit_networks_apart,
     logistic_proba,
 )
+from fpbench.plugin import Codes, MeasureValues
 from fpbench.privacy import VoteLabels, flip_probabilities, vote_labels
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from pydantic import Field, model_validator
 
-from fpbench import Auditor, Measure, MeasureFigure, MeasureValues, Subject
+from fpbench import Auditor, Measure
 from fpbench.auditing import make_suffixes
 from fpbench.builtin.pate.excessive_risk.measure import RiskMethod, excessive_risk
 from fpbench.builtin.pate.excessive_risk.report import RiskReport
+from fpbench.plugin import MeasureFigure, MeasureValues, Subject
 
 
 class ExcessiveRisk(Auditor):
@@ -37,8 +38,8 @@ class ExcessiveRisk(Auditor):
     of the difference between the two groups with the extreme risks. In closed form they come from
     the delta method.
 
-    For values of each person and tables call `fpbench.excessive_risk`. Formulas, and departures
-    from the paper, are in docs/excessive-risk.md.
+    For values of each person and tables call `fpbench.auditing.excessive_risk`. Formulas, and
+    departures from the paper, are in docs/excessive-risk.md.
     """
 
     name = "excessive-risk"

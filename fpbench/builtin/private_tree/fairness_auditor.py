@@ -7,13 +7,14 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from fpbench import Auditor, Measure, MeasureFigure, MeasureValues, Subject
+from fpbench import Auditor, Measure
 from fpbench.auditing import make_suffixes
 from fpbench.builtin.auditors.group_fairness import GAPS, NOTIONS, count_by_group, measure_counts
 from fpbench.builtin.private_tree.individual_fairness.measure import (
     SimilarityReport,
     individual_fairness,
 )
+from fpbench.plugin import MeasureFigure, MeasureValues, Subject
 
 _SHARES = (
     "pair_consistency",

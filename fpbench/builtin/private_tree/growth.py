@@ -10,10 +10,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import COUNT_SENSITIVITY, Codes, InputError
+from fpbench import InputError
 from fpbench.builtin.private_tree.fitted import PrivateTreeBatch, descend_once, iterate_blocks
 from fpbench.builtin.private_tree.split_candidates import BinMass, NumberFeature, SplitCandidates
 from fpbench.builtin.private_tree.split_scores import choose_splits, impurity
+from fpbench.plugin import Codes
+from fpbench.privacy import COUNT_SENSITIVITY
 
 Floats: TypeAlias = NDArray[np.float64]
 

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import (
-    COUNT_SENSITIVITY,
-    Guarantee,
-    InputError,
-    check_epsilon,
-    compose,
-    compose_disjoint,
-)
+from fpbench import Guarantee, InputError
 from fpbench.base import to_fraction
 from fpbench.base.arguments import show_value
 from fpbench.base.errors import check_choice
@@ -27,6 +20,7 @@ from fpbench.builtin.private_tree.split_scores import (
     Selection,
     compute_impurity_sensitivity,
 )
+from fpbench.privacy import COUNT_SENSITIVITY, check_epsilon, compose, compose_disjoint
 
 if TYPE_CHECKING:
     from fpbench import Mechanism

@@ -11,17 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from fpbench import (
-    LEAST_EPSILON,
-    Classifier,
-    Codes,
-    Guarantee,
-    Learner,
-    Measure,
-    MeasureValues,
-    Mechanism,
-    Sample,
-)
+from fpbench import Classifier, Guarantee, Learner, Measure, Mechanism, Sample
 from fpbench.builtin.learners._fitted import as_labels
 from fpbench.builtin.private_tree.fitted import PrivateTree, PrivateTreeBatch, rules_within
 from fpbench.builtin.private_tree.growth import grow_trees, grow_trees_apart
@@ -30,6 +20,8 @@ from fpbench.builtin.private_tree.split_candidates import SplitCandidates
 from fpbench.builtin.private_tree.split_scores import Criterion, Selection
 from fpbench.data import Domain
 from fpbench.models import EncodedColumn, PublishedTree, Rules, encode, encoded_names, tree_rules
+from fpbench.plugin import Codes, MeasureValues
+from fpbench.privacy import LEAST_EPSILON
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -127,7 +127,7 @@ class Curator:
     ) -> NDArray[np.float64]:
         """Noisy numbers (..., R, C, K) of people of every group in every cell.
 
-        Parameters are those of `fpbench.HistogramSource.histogram`.
+        Parameters are those of `fpbench.privacy.HistogramSource.histogram`.
 
         Raises
         ------

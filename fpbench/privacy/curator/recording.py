@@ -93,7 +93,7 @@ class RecordingCurator:
     ) -> NDArray[np.float64]:
         """Noisy numbers (..., R, C, K) of people of every group in every cell.
 
-        Parameters and errors are those of `fpbench.HistogramSource.histogram`.
+        Parameters and errors are those of `fpbench.privacy.HistogramSource.histogram`.
         """
         codes = np.array(cells)
         answers = self._curator.histogram(

@@ -8,7 +8,8 @@
 import numpy as np
 from pydantic import Field
 
-from fpbench import Auditor, Measure, MeasureValues, Subject, hookimpl
+from fpbench import Auditor, Measure, hookimpl
+from fpbench.plugin import MeasureValues, Subject
 
 
 class Example(Auditor):

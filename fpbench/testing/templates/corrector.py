@@ -10,8 +10,9 @@ from itertools import product
 
 import numpy as np
 
-from fpbench import Correction, Corrector, Problem, SolverStatus, hookimpl
+from fpbench import Correction, Corrector, Problem, hookimpl
 from fpbench.claims import RateConstraint
+from fpbench.plugin import SolverStatus
 
 
 class Example(Corrector):

@@ -9,7 +9,8 @@
 import numpy as np
 from pydantic import Field
 
-from fpbench import DataHome, Dataset, Table, hookimpl, table
+from fpbench import Dataset, Table, hookimpl, table
+from fpbench.plugin import DataHome
 
 
 class Example(Dataset):

@@ -10,8 +10,9 @@ import math
 import numpy as np
 from pydantic import Field
 
-from fpbench import Claim, Context, Disclosure, hookimpl
+from fpbench import Claim, Disclosure, hookimpl
 from fpbench.claims import Metric, RateConstraint
+from fpbench.plugin import Context
 
 
 class Example(Disclosure):

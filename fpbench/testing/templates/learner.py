@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Classifier, Codes, Learner, Sample, hookimpl
+from fpbench import Classifier, Learner, Sample, hookimpl
 from fpbench.models import encode, random_state
+from fpbench.plugin import Codes
 
 
 class Model:

@@ -8,7 +8,8 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench import Mechanism, Sensitivity, check_epsilon, hookimpl
+from fpbench import Mechanism, hookimpl
+from fpbench.privacy import Sensitivity, check_epsilon
 
 
 class Example(Mechanism):

@@ -1,6 +1,7 @@
 """Preprocessing of AI Fairness 360 as learners of fpbench."""
 
-from fpbench import Lazy, hookimpl
+from fpbench import hookimpl
+from fpbench.plugin import Lazy
 
 
 @hookimpl

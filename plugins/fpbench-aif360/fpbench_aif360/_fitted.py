@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Codes, InputError
+from fpbench import InputError
 from fpbench.models import Encoding, encode
+from fpbench.plugin import Codes
 
 if TYPE_CHECKING:
     from pandas import DataFrame

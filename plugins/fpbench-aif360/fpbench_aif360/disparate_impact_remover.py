@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Classifier, Codes, DataError, InputError, Learner, Sample, component
+from fpbench import Classifier, InputError, Learner, Sample, component
+from fpbench.errors import DataError
 from fpbench.models import Encoding, SklearnLearner, encode, random_state
+from fpbench.plugin import Codes
 from fpbench_aif360._fitted import predict_labels, predict_probabilities
 from fpbench_aif360._quiet import load, seeded
 

@@ -1,6 +1,7 @@
 """Attribute-inference attacks of the Adversarial Robustness Toolbox as adversaries of fpbench."""
 
-from fpbench import Lazy, hookimpl
+from fpbench import hookimpl
+from fpbench.plugin import Lazy
 
 
 @hookimpl

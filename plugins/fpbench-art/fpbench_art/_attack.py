@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Adversary, Codes, DataError, Guess, Sample, View
+from fpbench import Adversary, Guess, Sample, View
+from fpbench.errors import DataError
 from fpbench.models import Encoding, encode, random_state
+from fpbench.plugin import Codes
 
 Matrix = NDArray[np.float32]
 

@@ -1,6 +1,7 @@
 """A living leaderboard: runs that others send are checked, and shown as a static site."""
 
-from fpbench import Lazy, hookimpl
+from fpbench import hookimpl
+from fpbench.plugin import Lazy
 
 
 @hookimpl

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import fpbench
-from fpbench import FpbenchError, Status
+from fpbench import FpbenchError
 from fpbench.base import hide_paths
+from fpbench.plugin import Status
 from fpbench.testing import Outcome, checks
 
 CheckOutcome: TypeAlias = Literal["passed", "note", "failed", "skipped"]
@@ -161,7 +162,7 @@ class _Inspector:
             return "passed", "built-in components keep the laws of their kinds"
         broken, kept = [], 0
         for entry in foreign:
-            for each in checks(fpbench.discover().component(entry.kind, entry.name)):
+            for each in checks(fpbench.plugin.discover().component(entry.kind, entry.name)):
                 verdict = each()
                 kept += verdict.outcome is Outcome.KEPT
                 if verdict.outcome is Outcome.BROKEN:
@@ -175,8 +176,8 @@ class _Inspector:
         if not options.sample:
             return "skipped", "no cell was run again"
         memory = None if options.memory is None else int(options.memory * 2**30)
-        again = fpbench.verify(
-            self._run, options.sample, seed=options.seed, jobs=options.jobs,
+        again = fpbench.load(self._run).verify(
+            options.sample, seed=options.seed, jobs=options.jobs,
             limits={"timeout": options.timeout, "memory_limit": memory},
         )  # fmt: skip
         self._named_seeds, self.versions = again.named_seeds, again.environment
@@ -215,7 +216,7 @@ class _Inspector:
 
     def _find_entries(self) -> Iterator[Any]:
         """The components that the matrix names; raises if one is not installed."""
-        catalog = fpbench.discover()
+        catalog = fpbench.plugin.discover()
         found: dict[tuple[str, str], Any] = {}
         for kind, choices in self._snapshot.components.items():
             for choice in choices.values():

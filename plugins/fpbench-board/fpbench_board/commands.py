@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from fpbench import InputError, StoreError
+from fpbench import InputError
 from fpbench.base import hide_paths
+from fpbench.errors import StoreError
 
 app = typer.Typer(help="Check runs that others send, and build a leaderboard of them.")
 

@@ -18,8 +18,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import fpbench
-from fpbench import FpbenchError, InputError, StoreError
+from fpbench import FpbenchError, InputError
 from fpbench.base import hide_paths
+from fpbench.errors import StoreError
 from fpbench_board.checking import CheckOptions, Checkup, Finding, check
 from fpbench_board.ranking import (
     TASKS,
@@ -246,7 +247,7 @@ def _recall_check(recorded: Any) -> Checkup | None:
 
 def _make_cards(entrants: Iterable[Entrant]) -> dict[tuple[str, str], Card]:
     """A card for every component of the runs that is installed here."""
-    catalog = fpbench.discover()
+    catalog = fpbench.plugin.discover()
     used = sorted({
         (kind, component.use)
         for entrant in entrants if entrant.snapshot is not None

@@ -126,14 +126,14 @@ def test_classes_by_import_path_and_components_within_components_are_told(run, u
     assert {entry.name for entry in inspector._find_entries()} == {"plain", "prior"}
     strict = look(run, replace(unrun, third_party=False), "learner", learners)
     assert strict.check_components() == ("failed", f"third parties' code is refused here: {told}")
-    with pytest.raises(fpbench.NameUnknownError, match="unknown learner 'nobodys'"):
+    with pytest.raises(fpbench.errors.NameUnknownError, match="unknown learner 'nobodys'"):
         look(run, unrun, "learner", [("nobodys", {})]).check_components()
 
 
 def test_third_parties_components_are_tested(run, unrun, monkeypatch):
     """As if the built-in adversary came from another package."""
     inspector = look(run, unrun, "adversary", [("prior", {})])
-    entry = fpbench.discover().entry("adversary", "prior")
+    entry = fpbench.plugin.discover().entry("adversary", "prior")
     foreign = entry._replace(source=entry.source._replace(distribution="theirs"))
     monkeypatch.setattr(inspector, "_find_entries", lambda: iter([foreign]))
     assert inspector.check_components()[1].endswith(
@@ -182,7 +182,7 @@ def test_seeds_that_somebody_may_have_chosen_are_told(asked, outcome, told, quic
 
 
 def recomputed(cells, **more):
-    """What `fpbench.verify` gives: cells by what became of them."""
+    """What `Run.verify` gives: cells by what became of them."""
     change = SimpleNamespace(name="gain")
     kinds = {
         "same": SimpleNamespace(same=True, wrong=False),
@@ -217,15 +217,15 @@ def recomputed(cells, **more):
 def test_what_came_of_the_sample(again, outcome, told, run, monkeypatch):
     asked = []
 
-    def verify(*args, **kwargs):
-        asked.append((args, kwargs))
+    def verify(self, *args, **kwargs):
+        asked.append((self.path, args, kwargs))
         return again
 
-    monkeypatch.setattr(fpbench, "verify", verify)
+    monkeypatch.setattr(fpbench.Run, "verify", verify)
     options = CheckOptions(sample=7, seed=3, jobs=2, kit=False, timeout=5.0, memory=0.5)
     checkup = check(run, options)
     limits = {"timeout": 5.0, "memory_limit": 2**29}
-    assert asked == [((run, 7), {"seed": 3, "jobs": 2, "limits": limits})]
+    assert asked == [(run, (7,), {"seed": 3, "jobs": 2, "limits": limits})]
     assert (outcomes(checkup)["recomputation"], words(checkup, "recomputation")) == (outcome, told)
     assert checkup.verified is (outcome == "passed")
     assert checkup.versions == (("python", "3.11", "3.12"),)

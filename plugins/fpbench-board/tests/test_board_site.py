@@ -19,7 +19,8 @@ from fpbench_board.site import build_site, make_names
 from typer.testing import CliRunner
 
 import fpbench
-from fpbench import InputError, StoreError
+from fpbench import InputError
+from fpbench.errors import StoreError
 
 
 @pytest.fixture(scope="module")
@@ -93,10 +94,10 @@ def test_what_is_not_verified_is_shown_as_such_and_has_no_rank(site):
 
 def test_components_have_a_card_and_are_not_what_their_labels_say(site):
     card = read(site, "components/adversary-prior.html")
-    component = fpbench.discover().component("adversary", "prior")
+    component = fpbench.plugin.discover().component("adversary", "prior")
     for words in (component.summary, "fpbench-toolkit", "Its numbers", "submissions/honest.html"):
         assert words in card
-    paper = fpbench.discover().component("disclosure", "published").reference
+    paper = fpbench.plugin.discover().component("disclosure", "published").reference
     assert f"<dt>paper</dt><dd>{escape(paper)}</dd>" in read(
         site, "components/disclosure-published.html"
     )
@@ -164,7 +165,7 @@ def test_programs_read_it_too_and_it_is_built_again_quickly(site, place, quick, 
     def refuse(*args, **kwargs):
         raise AssertionError("it was run again")
 
-    monkeypatch.setattr(fpbench, "verify", refuse)
+    monkeypatch.setattr(fpbench.Run, "verify", refuse)
     runs = [place / name for name in NAMES]
     build_site(runs, site.directory, quick, title="Who & what")
     assert {each: read(site, each) for each in record["pages"]} == before

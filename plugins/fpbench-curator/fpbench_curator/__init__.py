@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import lazy_loader
 
-from fpbench import Lazy, hookimpl
+from fpbench import hookimpl
+from fpbench.plugin import Lazy
 
 if TYPE_CHECKING:
     from .remote import RemoteCurator as RemoteCurator

@@ -11,8 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fpbench import DataError, InputError
+from fpbench import InputError
 from fpbench.base import suggest_name, tell_extra
+from fpbench.errors import DataError
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -26,16 +26,10 @@ from urllib.request import (
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench import (
-    BudgetError,
-    Codes,
-    FpbenchError,
-    InputError,
-    Mechanism,
-    Neighbours,
-    check_epsilon,
-)
-from fpbench.privacy import Balance
+from fpbench import FpbenchError, InputError, Mechanism
+from fpbench.errors import BudgetError
+from fpbench.plugin import Codes
+from fpbench.privacy import Balance, Neighbours, check_epsilon
 from fpbench_curator.files import read_token
 from fpbench_curator.wire import ABOUT, HISTOGRAM_QUERY, QueryMessage
 

@@ -10,7 +10,9 @@ from collections import OrderedDict
 from functools import cached_property
 from typing import Any
 
-from fpbench import BudgetError, FpbenchError, InputError, Mechanism, component, discover
+from fpbench import FpbenchError, InputError, Mechanism, component
+from fpbench.errors import BudgetError
+from fpbench.plugin import discover
 from fpbench.privacy import Balance, Curator, Ledger
 from fpbench_curator.wire import QueryMessage, compute_longest_query
 

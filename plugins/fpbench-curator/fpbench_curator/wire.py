@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fpbench import LEAST_EPSILON, InputError, Mechanism
+from fpbench import InputError, Mechanism
+from fpbench.privacy import LEAST_EPSILON
 
 ABOUT, HISTOGRAM_QUERY = "/v1/about", "/v1/histogram"
 """Paths of the two routes, GET and POST."""

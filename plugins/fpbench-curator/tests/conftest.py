@@ -21,8 +21,8 @@ def install(tmp_path, monkeypatch):
         )
         (info / "entry_points.txt").write_text(f"[fpbench]\n{module} = {module}\n")
         (site / f"{module}.py").write_text(source)
-        fpbench.discover.cache_clear()
+        fpbench.plugin.discover.cache_clear()
 
     yield make
-    fpbench.discover.cache_clear()
+    fpbench.plugin.discover.cache_clear()
     sys.modules.pop("murmur", None)

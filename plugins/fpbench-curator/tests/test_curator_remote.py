@@ -11,7 +11,8 @@ import pytest
 from fpbench_curator import RemoteCurator
 
 import fpbench
-from fpbench import BudgetError, FpbenchError, InputError
+from fpbench import FpbenchError, InputError
+from fpbench.errors import BudgetError
 
 TOKEN = "a-token-of-many-letters"
 DISCRETE = fpbench.component("mechanism", "discrete-laplace", noise="secure")

@@ -23,7 +23,8 @@ from sklearn.tree import DecisionTreeClassifier
 from typer.testing import CliRunner
 
 import fpbench
-from fpbench import BudgetError, FpbenchError, InputError
+from fpbench import FpbenchError, InputError
+from fpbench.errors import BudgetError
 from fpbench.privacy import Ledger
 
 DISCRETE = fpbench.component("mechanism", "discrete-laplace", noise="secure")
@@ -70,7 +71,7 @@ def remote(shared):
 
 @pytest.mark.slow
 def test_a_remote_curator_answers_as_one_here(remote):
-    source: fpbench.HistogramSource = remote
+    source: fpbench.privacy.HistogramSource = remote
     assert (source.people, source.groups, source.neighbours) == (60, ("f", "m"), "attribute")
     before = remote.remaining.epsilon
     found = ask(remote, [[0.01, 0.1]], repetitions=5)

@@ -1,6 +1,7 @@
 """The workers of a dask cluster as an engine of fpbench."""
 
-from fpbench import Lazy, hookimpl
+from fpbench import hookimpl
+from fpbench.plugin import Lazy
 
 
 @hookimpl

@@ -1,6 +1,7 @@
 """Learners that defend groups or people, and the disclosure of a private audit, for fpbench."""
 
-from fpbench import Lazy, hookimpl
+from fpbench import hookimpl
+from fpbench.plugin import Lazy
 
 
 @hookimpl

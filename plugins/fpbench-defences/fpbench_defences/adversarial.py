@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Classifier, Codes, FpbenchError, Learner, Sample
+from fpbench import Classifier, FpbenchError, Learner, Sample
 from fpbench.claims import Metric
 from fpbench.models import Encoding, encode, random_state
+from fpbench.plugin import Codes
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -13,13 +13,11 @@ from pydantic import Field
 from fpbench import (
     Adversary,
     Classifier,
-    Codes,
     Component,
     Guarantee,
     InputError,
     Learner,
     Measure,
-    MeasureValues,
     Sample,
 )
 from fpbench.claims import RateConstraint
@@ -34,6 +32,7 @@ from fpbench.models import (
     read_trees,
     tree_rules,
 )
+from fpbench.plugin import Codes, MeasureValues
 from fpbench_defences.inner_notes import take_notes
 
 if TYPE_CHECKING:

@@ -10,19 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
-from fpbench import (
-    Auditor,
-    Claim,
-    Component,
-    Context,
-    Disclosure,
-    InputError,
-    Measure,
-    MeasureValues,
-    PluginError,
-    Release,
-    Subject,
-)
+from fpbench import Auditor, Claim, Component, Disclosure, InputError, Measure, PluginError, Release
 from fpbench.claims import (
     Facts,
     KnownUnfairness,
@@ -30,6 +18,7 @@ from fpbench.claims import (
     limit_claim_nats,
     limit_fact_nats,
 )
+from fpbench.plugin import Context, MeasureValues, Subject
 from fpbench.privacy import Curator, RecordingCurator, limit_private_nats
 
 _STEPS = 1000

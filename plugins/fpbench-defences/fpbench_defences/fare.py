@@ -9,16 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from fpbench import (
-    Classifier,
-    Codes,
-    DataError,
-    Learner,
-    Measure,
-    MeasureValues,
-    Sample,
-)
+from fpbench import Classifier, Learner, Measure, Sample
+from fpbench.errors import DataError
 from fpbench.models import LearnerOverBase
+from fpbench.plugin import Codes, MeasureValues
 from fpbench_defences.fair_tree import FairTree, grow_fair_tree
 from fpbench_defences.inner_notes import take_notes
 from fpbench_defences.leaf_certificate import Bound, LeafPeople, certify_leaves

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fpbench import MeasureValues
+from fpbench.plugin import MeasureValues
 
 _PRIVACY_WORDS = {"epsilon", "delta", "rho", "neighbours"}
 """Words in names of notes about a guarantee."""

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Codes
+from fpbench.plugin import Codes
 
 Bound: TypeAlias = Literal["sets", "leaves"]
 

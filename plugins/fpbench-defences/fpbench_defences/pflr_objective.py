@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Codes, Guarantee, InputError, check_epsilon, compose
+from fpbench import Guarantee, InputError
 from fpbench.base import to_fraction
 from fpbench.data import Domain
 from fpbench.models import encode
+from fpbench.plugin import Codes
+from fpbench.privacy import check_epsilon, compose
 
 if TYPE_CHECKING:
     from pandas import DataFrame

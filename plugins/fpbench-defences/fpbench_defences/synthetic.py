@@ -9,18 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import (
-    LEAST_EPSILON,
-    Classifier,
-    Codes,
-    Guarantee,
-    Measure,
-    MeasureValues,
-    Sample,
-)
+from fpbench import Classifier, Guarantee, Measure, Sample
 from fpbench.data import Domain
 from fpbench.models import LearnerOverBase
-from fpbench.privacy import epsilon_to_rho
+from fpbench.plugin import Codes, MeasureValues
+from fpbench.privacy import LEAST_EPSILON, epsilon_to_rho
 from fpbench_defences.inner_notes import take_notes
 from fpbench_defences.tree_marginals import Places, fit_tree, measure_tables
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import fpbench
-from fpbench import DataHome, InputError, Table, component, testing
+from fpbench import InputError, Table, component, testing
+from fpbench.plugin import DataHome
 
 ROOT = Path(__file__).parents[3]
 MATRICES = ("audit-leak", "everything", "pate-pafer", "pflr", "private-fair-tree")
@@ -55,7 +56,7 @@ def test_the_benchmarks_that_need_the_package_are_planned(name):
 
 
 def test_no_other_benchmark_needs_the_package():
-    mine = {entry.name for entry in fpbench.discover()
+    mine = {entry.name for entry in fpbench.plugin.discover()
             if entry.source.distribution == "fpbench-defences"}  # fmt: skip
     assert len(mine) == 6
     for path in (ROOT / "benchmarks").glob("*.toml"):
@@ -143,14 +144,14 @@ def test_twins_are_the_same_learner_without_fairness():
 @pytest.mark.slow
 def test_with_one_feature_a_canary_shows_behind_the_noise_of_a_regression():
     """Of all features the same audits prove next to nothing at epsilon 8."""
-    if ("auditor", "epsilon-lower-bound") not in fpbench.discover().entries:
+    if ("auditor", "epsilon-lower-bound") not in fpbench.plugin.discover().entries:
         pytest.skip("fpbench-membership is not installed")
     people = fpbench.dataset("census-synthetic", rows=300).sample()
 
     def audit(epsilon, seed, runs):
         learner = component("learner", "pflr", epsilon=epsilon)
         model = learner.fit(people.only(learner.needs), np.random.default_rng(9))
-        subject = fpbench.Subject(people, people, model=model, learner=learner)
+        subject = fpbench.plugin.Subject(people, people, model=model, learner=learner)
         auditor = component("auditor", "epsilon-lower-bound", runs=runs, features=1)
         return auditor.audit(subject, np.random.default_rng(seed))
 

@@ -186,7 +186,9 @@ def test_a_matrix_gives_the_teacher_inline(tmp_path, make_people):
     assert row["distilled_on"] == "training"
     assert 0.8 < row["fidelity"] <= 1
     del matrix["learner"][0]["teacher"]
-    with pytest.raises(fpbench.MatrixError, match=r"takes a learner: name it with teacher = "):
+    with pytest.raises(
+        fpbench.errors.MatrixError, match=r"takes a learner: name it with teacher = "
+    ):
         fpbench.run(matrix, tables={"people": table}, out=tmp_path / "two")
 
 

@@ -14,12 +14,10 @@ from pydantic import ValidationError
 
 import fpbench
 from fpbench import (
-    COUNT_SENSITIVITY,
     Auditor,
     Claim,
     Guarantee,
     InputError,
-    MatrixError,
     Mechanism,
     PluginError,
     Release,
@@ -28,7 +26,8 @@ from fpbench import (
 )
 from fpbench.claims import METRICS, KnownUnfairness, RateConstraint
 from fpbench.correction import condition_beliefs, propagate, prove
-from fpbench.privacy import limit_private_nats
+from fpbench.errors import MatrixError
+from fpbench.privacy import COUNT_SENSITIVITY, limit_private_nats
 
 RNG = np.random.default_rng(0)
 

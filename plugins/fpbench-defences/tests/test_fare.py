@@ -16,7 +16,8 @@ from pydantic import ValidationError
 from scipy.stats import beta, binom
 
 import fpbench
-from fpbench import DataError, Sample
+from fpbench import Sample
+from fpbench.errors import DataError
 
 pytestmark = pytest.mark.numeric
 

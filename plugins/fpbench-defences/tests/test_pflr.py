@@ -28,8 +28,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 import fpbench
-from fpbench import DataError, Guarantee, InputError, Sample
+from fpbench import Guarantee, InputError, Sample
 from fpbench.data import Domain
+from fpbench.errors import DataError
 from fpbench.testing import epsilon_lower_bound
 
 pytestmark = pytest.mark.numeric
@@ -512,7 +513,7 @@ def test_few_people_one_label_or_one_group_are_no_error(variant, epsilon, declar
 def test_it_can_be_audited_for_excessive_risk(declared):
     sample, other = declared(500), declared(300, seed=1)
     risks = [
-        fpbench.excessive_risk(
+        fpbench.auditing.excessive_risk(
             fit(sample, epsilon=epsilon), sample, other, repetitions=20, rng=0
         ).overall.set_index("on")["risk"]["test"]
         for epsilon in (0.1, 5.0, math.inf)

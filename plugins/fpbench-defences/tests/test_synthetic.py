@@ -19,8 +19,9 @@ from fpbench_defences.tree_marginals import (
 from pydantic import ValidationError
 
 import fpbench
-from fpbench import DataError, InputError, Sample
+from fpbench import InputError, Sample
 from fpbench.data import Domain
+from fpbench.errors import DataError
 from fpbench.privacy import epsilon_to_rho
 
 SIZES = (3, 2, 4, 2)

@@ -1,6 +1,7 @@
 """Thresholds of error-parity as a learner of fpbench."""
 
-from fpbench import Lazy, hookimpl
+from fpbench import hookimpl
+from fpbench.plugin import Lazy
 
 
 @hookimpl

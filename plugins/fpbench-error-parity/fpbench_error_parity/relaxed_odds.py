@@ -11,20 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import (
-    Classifier,
-    Codes,
-    DataError,
-    FpbenchError,
-    InputError,
-    Learner,
-    Measure,
-    MeasureValues,
-    Sample,
-    component,
-)
+from fpbench import Classifier, FpbenchError, InputError, Learner, Measure, Sample, component
 from fpbench.claims import Metric, RateConstraint
+from fpbench.errors import DataError
 from fpbench.models import Encoding, SklearnLearner, encode
+from fpbench.plugin import Codes, MeasureValues
 
 if TYPE_CHECKING:
     from pandas import DataFrame

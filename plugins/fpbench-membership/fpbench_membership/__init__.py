@@ -2,7 +2,8 @@
 
 import lazy_loader
 
-from fpbench import Lazy, hookimpl
+from fpbench import hookimpl
+from fpbench.plugin import Lazy
 
 # Without its `__dir__`: by `dir`, pluggy looks for hooks.
 __getattr__, _, __all__ = lazy_loader.attach(

@@ -11,18 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from fpbench import (
-    Auditor,
-    Classifier,
-    InputError,
-    Learner,
-    Measure,
-    MeasureFigure,
-    MeasureValues,
-    Sample,
-    Subject,
-)
+from fpbench import Auditor, Classifier, InputError, Learner, Measure, Sample
 from fpbench.auditing import bound_epsilon, find_most_provable
+from fpbench.plugin import MeasureFigure, MeasureValues, Subject
 from fpbench_membership._canaries import (
     CanaryPool,
     Place,

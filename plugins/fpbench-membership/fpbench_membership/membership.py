@@ -7,8 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from fpbench import Auditor, InputError, Measure, MeasureFigure, MeasureValues, Subject
+from fpbench import Auditor, InputError, Measure
 from fpbench.auditing import make_suffixes
+from fpbench.plugin import MeasureFigure, MeasureValues, Subject
 from fpbench_membership.attacks import (
     compute_confidence,
     compute_log_odds,

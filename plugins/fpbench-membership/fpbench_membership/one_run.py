@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fpbench import LEAST_EPSILON, InputError, check_epsilon
+from fpbench import InputError
+from fpbench.privacy import LEAST_EPSILON, check_epsilon
 from fpbench_membership._checks import check_number
 
 _STEPS = 400
@@ -38,8 +39,8 @@ def compute_one_run_p_value(
     Raises
     ------
     InputError
-        If numbers are not 0 <= v <= r <= m, epsilon is invalid (`fpbench.check_epsilon`), or delta
-        is not in [0, 1].
+        If numbers are not 0 <= v <= r <= m, epsilon is invalid (`fpbench.privacy.check_epsilon`),
+        or delta is not in [0, 1].
 
     References
     ----------

@@ -1,6 +1,7 @@
 """Mechanisms of OpenDP as mechanisms of fpbench."""
 
-from fpbench import Lazy, hookimpl
+from fpbench import hookimpl
+from fpbench.plugin import Lazy
 
 
 @hookimpl

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from fpbench import InputError, Mechanism, Sensitivity, check_epsilon
+from fpbench import InputError, Mechanism
+from fpbench.privacy import Sensitivity, check_epsilon
 
 Measurement: TypeAlias = Any
 """A measurement of OpenDP: a random function, and a map of its privacy."""

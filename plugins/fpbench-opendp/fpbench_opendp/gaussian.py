@@ -8,9 +8,9 @@ from functools import lru_cache
 
 from pydantic import Field
 
-from fpbench import Guarantee, InputError, Neighbours, Sensitivity
+from fpbench import Guarantee, InputError
 from fpbench.base import to_fraction
-from fpbench.privacy import epsilon_to_rho
+from fpbench.privacy import Neighbours, Sensitivity, epsilon_to_rho
 from fpbench_opendp._base import Measurement, OpenDPMechanism, calibrate_measurement, load_opendp
 
 _MOST = 1024

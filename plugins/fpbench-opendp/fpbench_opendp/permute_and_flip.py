@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 
-from fpbench import Sensitivity
 from fpbench.base import to_fraction
+from fpbench.privacy import Sensitivity
 from fpbench_opendp._base import (
     Measurement,
     OpenDPMechanism,

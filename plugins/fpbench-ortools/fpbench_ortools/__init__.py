@@ -1,6 +1,7 @@
 """CP-SAT, the solver of OR-Tools, as a corrector of fpbench."""
 
-from fpbench import Lazy, hookimpl
+from fpbench import hookimpl
+from fpbench.plugin import Lazy
 
 
 @hookimpl

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Correction, FpbenchError, InputError, Problem, SolverStatus
+from fpbench import Correction, FpbenchError, InputError, Problem
 from fpbench.claims import COUNT_CONSTRAINTS
 from fpbench.correction import CountedProblem, OptimalCorrector
+from fpbench.plugin import SolverStatus
 from fpbench_ortools._model import Costs, CountModel
 from fpbench_ortools._process import ask, start
 

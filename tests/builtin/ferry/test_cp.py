@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fpbench import FpbenchError, InputError, Problem, SolverStatus
+from fpbench import FpbenchError, InputError, Problem
 from fpbench.builtin.ferry import cp_engine as engines
 from fpbench.builtin.ferry.correctors import CP
 from fpbench.builtin.ferry.cp_model import floor_fraction
@@ -36,6 +36,7 @@ from fpbench.claims import (
     ShareBounds,
 )
 from fpbench.correction import solve_exact
+from fpbench.plugin import SolverStatus
 
 needs_engine = pytest.mark.skipif(CP.unavailable() is not None, reason=str(CP.unavailable()))
 

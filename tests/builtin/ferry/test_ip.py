@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 import fpbench
-from fpbench import FpbenchError, InputError, Problem, SolverStatus
+from fpbench import FpbenchError, InputError, Problem
 from fpbench.builtin.ferry import ip_solver
 from fpbench.builtin.ferry.correctors import IP
 from fpbench.builtin.ferry.ip_model import IntegerModel, exclude_counts, simplify
@@ -36,6 +36,7 @@ from fpbench.claims import (
     ShareBounds,
 )
 from fpbench.correction import CountedProblem, solve_exact
+from fpbench.plugin import SolverStatus
 
 MODELS = ["counts", "individuals"]
 BOUNDS = st.sampled_from([(0.0, 0.3), (0.2, 0.5), (0.3, 0.3), (0.5, 1.0), (0.0, 1.0)])

@@ -12,13 +12,15 @@ from pydantic import ValidationError
 from scipy.stats import ks_2samp
 from sklearn.tree import DecisionTreeClassifier
 
-from fpbench import BudgetError, DataHome, InputError, Mechanism, Sample, Subject, component
+from fpbench import InputError, Mechanism, Sample, component
 from fpbench.builtin.learners.decision_tree import DecisionTree
 from fpbench.builtin.learners.plain import Plain
 from fpbench.builtin.pafer.auditor import Pafer
 from fpbench.builtin.pafer.intervals import Draws, estimate_interval
 from fpbench.claims import METRICS, RateConstraint
+from fpbench.errors import BudgetError
 from fpbench.models import RuleList, tree_rules
+from fpbench.plugin import DataHome, Subject
 from fpbench.privacy import Curator, Ledger
 
 MODES = [{"mode": "partition"}, {"per_rule": True}, {"mode": "reference"}]

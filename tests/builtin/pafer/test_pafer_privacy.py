@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fpbench import Sample, Subject, component
+from fpbench import Sample, component
 from fpbench.builtin.pafer.auditor import Pafer
 from fpbench.models import RuleList
+from fpbench.plugin import Subject
 from fpbench.privacy import Curator
 from fpbench.testing import epsilon_lower_bound
 

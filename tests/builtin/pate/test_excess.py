@@ -11,7 +11,8 @@ from scipy.stats import binom, norm, spearmanr
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from fpbench import InputError, Sample, excessive_risk
+from fpbench import InputError, Sample
+from fpbench.auditing import excessive_risk
 from fpbench.builtin.pate.excessive_risk.draws import People
 from fpbench.builtin.pate.excessive_risk.report import (
     EvaluationRisks,

@@ -7,9 +7,10 @@ import pytest
 from pydantic import ValidationError
 
 import fpbench
-from fpbench import DataHome, InputError, Sample, Subject
+from fpbench import InputError, Sample
 from fpbench.builtin.pate.learner import Pate
 from fpbench.builtin.pate.risk_auditor import ExcessiveRisk
+from fpbench.plugin import DataHome, Subject
 
 HOME = DataHome.default()
 SETS = {
@@ -47,7 +48,7 @@ SETTINGS = [(20, 0.5), (150, 0.1)]
 def drawn(name, teachers, penalty):
     """Two thousand students, at the paper's sigma."""
     model, train, test = pate(name, teachers=teachers, sigma=50.0, penalty=penalty)
-    return fpbench.excessive_risk(model, train, test, repetitions=2_000, rng=0)
+    return fpbench.auditing.excessive_risk(model, train, test, repetitions=2_000, rng=0)
 
 
 @pytest.mark.slow
@@ -83,7 +84,7 @@ def test_the_closed_form_is_within_5_percent_on_every_data_set(name):
     for teachers, penalty in SETTINGS:
         many = drawn(name, teachers, penalty)
         model, train, test = pate(name, teachers=teachers, sigma=50.0, penalty=penalty)
-        exact = fpbench.excessive_risk(model, train, test, method="closed-form")
+        exact = fpbench.auditing.excessive_risk(model, train, test, method="closed-form")
         risk, error = many.groups["risk"], many.groups["risk_error"]
         # Adult has a hundred columns for 200 people: with little penalty and many votes that hardly
         # ever flip, its students are less normal than others. 12 % for its smaller group there.
@@ -118,7 +119,7 @@ def audited(groups=("White person", "others"), auditor=None, **parameters):
 
 def test_a_row_says_what_the_tables_say():
     measures, (model, train, test) = audited()
-    report = fpbench.excessive_risk(
+    report = fpbench.auditing.excessive_risk(
         model, train, test, repetitions=20, rng=np.random.default_rng(3)
     )
     assert measures["audit_private"] == 0

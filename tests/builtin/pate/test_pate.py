@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from sklearn.linear_model import LogisticRegression
 
 import fpbench
-from fpbench import DataError, Guarantee, InputError, Sample
+from fpbench import Guarantee, InputError, Sample
 from fpbench.builtin.pate.learner import (
     Pate,
     check_disjoint,
@@ -32,6 +32,7 @@ from fpbench.builtin.pate.model import (
     derive_targets,
     draw_noise,
 )
+from fpbench.errors import DataError
 from fpbench.models import encode
 from fpbench.privacy import VoteCost, gaussian_epsilon, vote_labels
 
@@ -49,7 +50,7 @@ def fit(sample, seed=0, **parameters):
 @pytest.fixture(scope="module")
 def credit():
     """The real credit card data: the training part and the rest."""
-    home = fpbench.DataHome.default()
+    home = fpbench.plugin.DataHome.default()
     dataset = fpbench.component("dataset", "credit-card")
     if reason := dataset.absent(home):
         pytest.skip(reason)
@@ -407,7 +408,7 @@ def test_guarantees(make_people):
     some = fit(sample, public=200, sigma=50.0, voting="confident", answers=100, ratio=2.0)
     assert some.guarantee.epsilon == gaussian_epsilon(50.0, 1e-5, 250**0.5)
     assert some.guarantee.rho == pytest.approx(250 / 2 / 2500)
-    assert fit(sample, sigma=1e9).guarantee.epsilon == fpbench.LEAST_EPSILON
+    assert fit(sample, sigma=1e9).guarantee.epsilon == fpbench.privacy.LEAST_EPSILON
     assert fit(sample, sigma=None, epsilon=1.5).guarantee.epsilon == 1.5
 
 
@@ -604,7 +605,7 @@ def test_the_docs_name_every_parameter():
 )
 def test_real_data_teach(name, parameters, least):
     """Clean votes of 150 teachers are worth more than the label that most people have."""
-    home = fpbench.DataHome.default()
+    home = fpbench.plugin.DataHome.default()
     dataset = fpbench.component("dataset", name, **parameters)
     if reason := dataset.absent(home):
         pytest.skip(reason)

@@ -14,9 +14,10 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import fpbench
-from fpbench import DataError, Guarantee, InputError, component
+from fpbench import Guarantee, InputError, component
 from fpbench.builtin import PrivateTreeClassifier
 from fpbench.data import Domain
+from fpbench.errors import DataError
 
 DOMAIN = {"age": [0, 100], "job": ["clerk", "farmer", "none"], "hours": [0, 80]}
 
@@ -119,7 +120,7 @@ def test_rules_of_a_frame_whose_categories_are_not_all_or_in_another_order():
     few = X[X["job"] != "farmer"].copy()
     few["job"] = few["job"].cat.set_categories(["none", "clerk"])
     assert (tree.rules.predict(few) == tree.predict(few)).all()
-    report = fpbench.individual_fairness(tree, few, tau=0.03, domain=DOMAIN)
+    report = fpbench.auditing.individual_fairness(tree, few, tau=0.03, domain=DOMAIN)
     assert report is not None
 
 
@@ -162,7 +163,9 @@ def test_rules_see_numbers_as_the_tree_does():
     tree = PrivateTreeClassifier(bounds=(0, 1), thresholds=9, epsilon=math.inf).fit(X, y)
     near = np.repeat(np.nextafter(np.arange(1, 10) / 10, 2)[:, None], 3, axis=1)
     assert (tree.rules.predict(near) == tree.predict(near)).all()
-    fpbench.individual_fairness(tree, near, tau=0.1, domain={f"x{i}": [0, 1] for i in range(3)})
+    fpbench.auditing.individual_fairness(
+        tree, near, tau=0.1, domain={f"x{i}": [0, 1] for i in range(3)}
+    )
 
 
 @pytest.mark.slow
@@ -174,7 +177,7 @@ def test_rules_of_labels_in_another_order(classes):
         tree = PrivateTreeClassifier(**given, classes=classes, random_state=0).fit(people, y == 1)
         assert (tree.rules.predict(people) == tree.predict(people)).all()
         assert tree.score(people, y == 1) > 0.8
-        report = fpbench.individual_fairness(tree, people, tau=0.01)
+        report = fpbench.auditing.individual_fairness(tree, people, tau=0.01)
         assert (report.certified_consistency <= report.pair_consistency).all()
 
 

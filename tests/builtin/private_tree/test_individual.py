@@ -13,7 +13,8 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from fpbench import InputError, individual_fairness
+from fpbench import InputError
+from fpbench.auditing import individual_fairness
 from fpbench.data import Domain
 from fpbench.models import RuleList, Rules
 

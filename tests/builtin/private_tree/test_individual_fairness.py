@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 import fpbench
-from fpbench import DataHome, InputError, Sample, Subject
+from fpbench import InputError, Sample
 from fpbench.builtin.auditors.group_fairness import GroupFairness
 from fpbench.builtin.datasets.adult import Adult
 from fpbench.builtin.learners.decision_tree import DecisionTree
@@ -16,6 +16,7 @@ from fpbench.builtin.private_tree.fairness_auditor import IndividualFairness
 from fpbench.builtin.private_tree.learners import PrivateFairTree
 from fpbench.data import Domain
 from fpbench.models import RuleList
+from fpbench.plugin import DataHome, Subject
 
 GAPS = {"independence_gap", "separation_gap", "sufficiency_gap"}
 SIMILAR = {"pair_consistency", "pair_consistency_of_others", "isolated", "certified_consistency",
@@ -49,7 +50,7 @@ def test_a_row_has_everything(make_people, rng):
     assert found["scaled_by_range"] == "skill, income"
     assert 0 < found["certified_consistency"] <= found["pair_consistency"] < 1
     assert 0 < found["isolated"] < found["pair_consistency"]
-    report = fpbench.individual_fairness(
+    report = fpbench.auditing.individual_fairness(
         subject.model, subject.test.features, tau=0.1, reference=subject.train.features
     )
     certified = report.region > 0.1
@@ -89,11 +90,11 @@ def test_the_range_is_that_of_the_training_people(make_people, rng):
     subject = trained(make_people, rng)
     test = subject.test.take(np.arange(5))
     few = audit(Subject(subject.train, test, subject.model), tau=0.1)
-    expected = fpbench.individual_fairness(
+    expected = fpbench.auditing.individual_fairness(
         subject.model, test.features, tau=0.1, reference=subject.train.features
     )
     assert few["certified_consistency"] == expected.certified_consistency[0]
-    itself = fpbench.individual_fairness(subject.model, test.features, tau=0.1)
+    itself = fpbench.auditing.individual_fairness(subject.model, test.features, tau=0.1)
     assert not np.array_equal(itself.anybody, expected.anybody)
 
 
@@ -222,7 +223,7 @@ def test_private_trees_are_certified_beyond_their_domain_too(make_people, rng, s
         assert found["scaled_by_range"] is None
         for end in ("", "_free"):
             assert found[f"certified_consistency{end}"] <= found[f"pair_consistency{end}"]
-        report = fpbench.individual_fairness(
+        report = fpbench.auditing.individual_fairness(
             model, sample.features, tau=0.9, domain=DECLARED, predictions=asked.predictions
         )
         # Every input of a walk along one feature, as far as somebody's certificate says.

@@ -14,12 +14,14 @@ from pydantic import ValidationError
 from scipy import stats
 
 import fpbench
-from fpbench import Classifier, DataError, Guarantee, HiddenError, InputError, discover
+from fpbench import Classifier, Guarantee, InputError
 from fpbench.builtin.mechanisms.gaussian import Gaussian
 from fpbench.builtin.mechanisms.laplace import DiscreteLaplace
 from fpbench.builtin.private_tree.learners import PrivateFairTree, PrivateTree
 from fpbench.data import Domain
+from fpbench.errors import DataError, HiddenError
 from fpbench.models import RuleBased
+from fpbench.plugin import discover
 
 DOMAIN = Domain.of({"skill": [-3, 3], "income": [-3000, 6000], "job": ["job 0", "job 1"]})
 INF = math.inf
@@ -101,7 +103,7 @@ def test_redrawn_trees_are_trees_trained_again(learner, sample, rng):
 
 def test_excessive_risk_can_be_measured(sample):
     model = fit(PrivateTree(max_depth=3), sample)
-    report = fpbench.excessive_risk(model, sample, sample, repetitions=50, rng=0)
+    report = fpbench.auditing.excessive_risk(model, sample, sample, repetitions=50, rng=0)
     assert report.model["repetitions"] == 50
     risks = report.groups.query("part == 'train'") if "part" in report.groups else report.groups
     assert np.isfinite(risks["risk"]).all()

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 from random_trees import crowd
 from sklearn.neighbors import NearestNeighbors
 
-from fpbench import DataError, InputError
+from fpbench import InputError
 from fpbench.builtin.private_tree.individual_fairness.similarity import (
     measure_nearest_people,
     scale_people,
 )
 from fpbench.data import Domain
+from fpbench.errors import DataError
 from fpbench.models import encode
 
 BOUNDS = Domain.of({"a": [0, 4], "b": [-1, 6]})

@@ -15,7 +15,7 @@ import pytest
 from instances import KINDS, check_values, draw
 
 import fpbench
-from fpbench import InputError, Problem, SolverStatus
+from fpbench import InputError, Problem
 from fpbench.claims import (
     FORMS,
     METRICS,
@@ -25,6 +25,7 @@ from fpbench.claims import (
     RateConstraint,
     ShareBounds,
 )
+from fpbench.plugin import SolverStatus
 
 SMALL, LARGER, LINEAR = 240, 80, 40
 NAMES = ("exact", "cp", "ip")

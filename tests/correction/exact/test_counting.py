@@ -7,10 +7,11 @@ import oracles
 import pytest
 from instances import draw
 
-from fpbench import Problem, SolverStatus
+from fpbench import Problem
 from fpbench.claims import KnownPeople, RateConstraint, ShareBounds
 from fpbench.claims.rates import METRICS
 from fpbench.correction import CountedProblem
+from fpbench.plugin import SolverStatus
 
 
 def random_tallies(seed, count):

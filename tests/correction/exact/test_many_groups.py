@@ -9,12 +9,13 @@ import pytest
 from instances import KINDS, WEIGHTS, check_correction, check_values, draw
 
 import fpbench.correction.exact.lattice
-from fpbench import Problem, SolverStatus
+from fpbench import Problem
 from fpbench.claims import FORMS, METRICS, KnownUnfairness, RateConstraint, ShareBounds
 from fpbench.correction import CountedProblem, solve_exact
 from fpbench.correction.exact.cost_programs import CountProgram, LinkedPrograms, Optimum
 from fpbench.correction.exact.many_groups import solve_many_groups
 from fpbench.correction.exact.two_group_regions import separate_regions
+from fpbench.plugin import SolverStatus
 
 MOST = {2: 9, 3: 7, 4: 6}
 """Most people of problems that brute force solves soon, by number of groups."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from instances import AWKWARD, TOLERANCES, check_correction, check_values, draw
 
 import fpbench.correction.exact.solve
-from fpbench import Problem, SolverStatus
+from fpbench import Problem
 from fpbench.claims import (
     FORMS,
     METRICS,
@@ -19,6 +19,7 @@ from fpbench.claims import (
     ShareBounds,
 )
 from fpbench.correction import solve_exact
+from fpbench.plugin import SolverStatus
 
 MOST = {2: 9, 3: 7, 4: 6}
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import fpbench.correction.exact.two_group_moves
 import fpbench.correction.exact.two_groups
-from fpbench import Problem, SolverStatus
+from fpbench import Problem
 from fpbench.claims import (
     FORMS,
     METRICS,
@@ -25,6 +25,7 @@ from fpbench.claims import (
 from fpbench.correction import CountedProblem, solve_exact
 from fpbench.correction.exact.many_groups import solve_many_groups
 from fpbench.correction.exact.two_group_regions import separate_regions
+from fpbench.plugin import SolverStatus
 
 TOLERANCES = (0.0, 0.0, 0.01, 0.05, 0.1, 0.2, 0.25, 1 / 3, 0.5, 0.9, 1.0)
 AWKWARD = (1 / 3, 1e-17, 0.1 + 0.2, 0.12345678901234567, 0.049999999999999996, 1 - 2**-53, 5e-324)

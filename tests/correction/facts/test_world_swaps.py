@@ -179,7 +179,7 @@ def test_german_credit_by_one_column(round_to):
     """Of exact counts, swaps of sixteen people and more show most; of rounded ones, all."""
     try:
         people = fpbench.dataset("german").sample()
-    except fpbench.DataError as missing:
+    except fpbench.errors.DataError as missing:
         pytest.skip(f"{missing}; set FPBENCH_DATA")
     some = np.random.default_rng(0).permutation(len(people.features))[:333]
     X, predictions = people.features.iloc[some], people.labels[some]

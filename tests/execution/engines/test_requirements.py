@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy_runs import COUNTER, PARROTS
 
-from fpbench import DataHome, discover
 from fpbench.execution.engines.requirements import list_mismatches, list_requirements, read_versions
 from fpbench.matrix.matrix import read
 from fpbench.matrix.plan import make_plan
+from fpbench.plugin import DataHome, discover
 
 MATRIX = {"dataset": [{"use": "flock"}], "learner": PARROTS, "auditor": COUNTER}
 

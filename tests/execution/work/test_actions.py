@@ -11,13 +11,15 @@ import pytest
 from toy_runs import ATTACK, COUNTER
 
 import fpbench
-from fpbench import DataHome, HiddenError, PluginError, Sample, discover
+from fpbench import PluginError, Sample
 from fpbench.components.records import Predictions
+from fpbench.errors import HiddenError
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING, make_view
 from fpbench.execution.work.execute import execute
 from fpbench.matrix.matrix import read
 from fpbench.matrix.plan import make_plan
 from fpbench.matrix.step import Step
+from fpbench.plugin import DataHome, discover
 
 SECRET = 23  # rows of the training part, where the truth is a pattern that is nowhere else
 
@@ -180,7 +182,7 @@ def test_a_table_without_a_test_set_says_so(toys):
     failure = cut(flock(), {"train": 1.0, "test": "original", "attack": 0.0})
     assert failure.bad_input
     assert "'flock' comes without a test set of its own" in failure.reason
-    with pytest.raises(fpbench.DataError, match="rows"):
+    with pytest.raises(fpbench.errors.DataError, match="rows"):
         flock(np.zeros(3, bool))
     assert flock().digest() != flock(np.arange(40) < 4).digest()
 
@@ -254,7 +256,9 @@ class Spy(fpbench.Corrector):
     def weigh(self, guess, held_out, truth):
         self.seen[:] = [held_out, truth]
         n = len(guess.values)
-        return fpbench.Weighing(np.full(n, self.weights), {"said": 1, "twice": 1}, np.ones(n, int))
+        return fpbench.plugin.Weighing(
+            np.full(n, self.weights), {"said": 1, "twice": 1}, np.ones(n, int)
+        )
 
     def correct(self, problem):
         self.seen.append(problem)
@@ -630,6 +634,6 @@ def test_wrong_beliefs_are_the_adversarys_error(split, told, says):
 
 def test_held_out_people_of_one_group_are_the_users_error(split):
     few = np.flatnonzero(split.attack.sensitive == 0)
-    one_group = fpbench.Split(split.train, split.test, split.attack.take(few))
+    one_group = fpbench.plugin.Split(split.train, split.test, split.attack.take(few))
     with pytest.raises(fpbench.InputError, match=r"make known more of them \(\[split\] attack"):
         believed(one_group)

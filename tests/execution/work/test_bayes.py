@@ -5,13 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fpbench
-from fpbench import DataHome, Sample
+from fpbench import Sample
 from fpbench.components.catalog import discover
 from fpbench.execution.work.actions import make_view
 from fpbench.execution.work.belief_scores import measure_bayes
 from fpbench.execution.work.execute import execute
 from fpbench.matrix.matrix import read
 from fpbench.matrix.plan import make_plan
+from fpbench.plugin import DataHome
 
 SEES = ("features", "labels")
 

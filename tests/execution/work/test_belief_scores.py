@@ -12,13 +12,14 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import log_loss, roc_auc_score
 
 import fpbench
-from fpbench import Claim, Correction, Guarantee, Problem, Sample, SolverStatus, Split
+from fpbench import Claim, Correction, Guarantee, Problem, Sample
 from fpbench.claims import RateConstraint, limit_claim_nats
 from fpbench.components.beliefs import spread_confidence
 from fpbench.components.records import CalibratedGuess, Predictions
 from fpbench.correction import compute_count_leak, limit_leak, limit_leak_by_error
 from fpbench.execution.work import belief_scores
 from fpbench.execution.work.belief_scores import measure_beliefs, measure_leak
+from fpbench.plugin import SolverStatus, Split
 from fpbench.privacy import limit_private_leak
 
 pytestmark = pytest.mark.numeric
@@ -302,7 +303,7 @@ def test_no_adversary_gains_more_than_the_limits_on_average(dependence):
         problem = Problem(
             (p > 0.5).astype(int), 2, said, people.labels, (constraint,), None, stack(p)
         )
-        answer = fpbench.discover().component("corrector", "posterior")().correct(problem)
+        answer = fpbench.plugin.discover().component("corrector", "posterior")().correct(problem)
         limits = measure_leak(split, predictions, make_guess(stack(p)), claim, answer)
         gains.append(limits["leak"])
     mean, slack = np.mean(gains), 3 * np.std(gains) / math.sqrt(draws)

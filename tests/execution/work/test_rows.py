@@ -13,7 +13,8 @@ SPEAKERS = ("disclosure", "corrector", "adversary", "learner", "auditor")
 LIARS = """
 from dataclasses import replace
 from pydantic import Field
-from fpbench import Weighing, hookimpl
+from fpbench import hookimpl
+from fpbench.plugin import Weighing
 from toys import Coin, Counter, Flip, Oracle, Parrot
 
 class LiarAdversary(Coin):

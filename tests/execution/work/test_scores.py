@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpbench import Claim, Correction, Guarantee, Release, Sample, SolverStatus, Split
+from fpbench import Claim, Correction, Guarantee, Release, Sample
 from fpbench.claims import FORMS, METRICS, RateConstraint, ShareBounds
 from fpbench.components.beliefs import spread_confidence
 from fpbench.components.own_measures import IN_ATTACKS, ReleaseMeasures
@@ -21,6 +21,7 @@ from fpbench.execution.work.scores import (
     measure_model,
     measure_release,
 )
+from fpbench.plugin import SolverStatus, Split
 
 CLAIMED = ("claim_metric", "claim_form", "claim_tolerance", "claim_holds")
 NONE = np.array([], dtype=int)

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fpbench
-from fpbench import BudgetError, InputError, Mechanism, PluginError
+from fpbench import InputError, Mechanism, PluginError
 from fpbench.components.auditor import HistogramSource
+from fpbench.errors import BudgetError
 from fpbench.privacy import Curator, Ledger
 from fpbench.privacy.curator.curator import _CHUNK, _PAIRED
 
@@ -72,7 +73,7 @@ def test_it_counts_people_by_cell_and_group(k, n_cells, n, seed, kind):
     ]
     assert found[0].tolist() == expected
     _, sensitivity, _, upper = Silent.seen
-    assert sensitivity == fpbench.COUNT_SENSITIVITY["attribute"]
+    assert sensitivity == fpbench.privacy.COUNT_SENSITIVITY["attribute"]
     assert upper.ravel().tolist() == [sum(row) for row in expected]  # cells are public
 
 
@@ -247,7 +248,7 @@ def test_the_relation_is_that_of_the_ledger():
     curator = Curator([0, 1], ["a", "b"], ledger=ledger)
     assert curator.neighbours == "add-remove"
     curator.histogram([0, 0], 1, epsilon=0.5, mechanism=Silent())
-    assert Silent.seen[1] == fpbench.COUNT_SENSITIVITY["add-remove"]
+    assert Silent.seen[1] == fpbench.privacy.COUNT_SENSITIVITY["add-remove"]
     assert ledger.entries[0].guarantee.neighbours == "add-remove"
     assert Curator([0, 1], ["a", "b"], neighbours="add-remove").neighbours == "add-remove"
     with pytest.raises(InputError, match="the ledger is for neighbours = 'add-remove'"):

@@ -12,8 +12,9 @@ import pytest
 from reports import make_people, make_report
 
 import fpbench
-from fpbench import DataHome, FairnessReport, InputError, assess
+from fpbench import FairnessReport, InputError, assess
 from fpbench.claims import Facts
+from fpbench.plugin import DataHome
 from fpbench.reports.assessments.prior_beliefs import find_shares
 
 

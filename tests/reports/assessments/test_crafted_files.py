@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fpbench import DataError, FairnessReport, InputError
+from fpbench import FairnessReport, InputError
 from fpbench.base.errors import suggest_name
 from fpbench.data.groups import group_codes
+from fpbench.errors import DataError
 from fpbench.reports.assessments.input_files import read_files
 from fpbench.tabular.table_files import parse_csv, parse_parquet, read_csv
 

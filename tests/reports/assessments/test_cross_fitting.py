@@ -9,7 +9,9 @@ from reports import make_people, make_report
 from scipy.stats import binom
 
 import fpbench
-from fpbench import DataError, DataHome, FairnessReport, InputError, assess
+from fpbench import FairnessReport, InputError, assess
+from fpbench.errors import DataError
+from fpbench.plugin import DataHome
 from fpbench.reports.assessments.attack import Allowed, Reader, attack_as_known
 from fpbench.reports.assessments.placebo import measure_placebo
 from fpbench.reports.assessments.prior_beliefs import cross_fit_beliefs

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from reports import make_people, make_report
 from scipy.stats import laplace, norm
 
-from fpbench import FairnessReport, Guarantee, InputError, Mechanism, Sensitivity, assess, component
-from fpbench.privacy import limit_private_leak, pure_rho
+from fpbench import FairnessReport, Guarantee, InputError, Mechanism, assess, component
+from fpbench.privacy import Sensitivity, limit_private_leak, pure_rho
 
 LOSSES = {
     "absolute": lambda d: d,

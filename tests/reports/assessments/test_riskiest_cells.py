@@ -7,10 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fpbench
-from fpbench import DataError, DataHome, FairnessReport, assess
+from fpbench import FairnessReport, assess
 from fpbench.claims import Facts
 from fpbench.correction import condition_beliefs, propagate
 from fpbench.correction.facts import exact_components
+from fpbench.errors import DataError
+from fpbench.plugin import DataHome
 from fpbench.reports.assessments.prior_beliefs import cross_fit_beliefs
 from fpbench.reports.assessments.riskiest_cells import _bound_gains, _Step, find_riskiest
 

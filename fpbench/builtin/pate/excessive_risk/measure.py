@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import InputError, MeasureValues, Sample
+from fpbench import InputError, Sample
 from fpbench.auditing import PrivateModel, VotedModel
 from fpbench.base import suggest_name
 from fpbench.base.argument_types import check_arguments
@@ -21,6 +21,7 @@ from fpbench.builtin.pate.excessive_risk.draws import (
 )
 from fpbench.builtin.pate.excessive_risk.report import EvaluationRisks, RiskReport, make_report
 from fpbench.builtin.pate.excessive_risk.votes import approximate_risks, sample_risks
+from fpbench.plugin import MeasureValues
 
 RiskMethod: TypeAlias = Literal["monte-carlo", "closed-form"]
 """Train many models, or approximate their parameters by a normal distribution."""

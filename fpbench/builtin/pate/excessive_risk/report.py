@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import MeasureValues
 from fpbench.base import drop_last_bits
 from fpbench.base.text import show_lines
 from fpbench.builtin.pate.excessive_risk.draws import People, RiskSums, estimate_error
+from fpbench.plugin import MeasureValues
 
 if TYPE_CHECKING:
     from pandas import DataFrame

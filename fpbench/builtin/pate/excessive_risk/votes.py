@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import InputError, MeasureValues
+from fpbench import InputError
 from fpbench.auditing import VotedModel
 from fpbench.base.arguments import show_value
 from fpbench.builtin.pate.excessive_risk.closed_form import (
@@ -29,6 +29,7 @@ from fpbench.builtin.pate.excessive_risk.draws import (
     predict_chances,
 )
 from fpbench.builtin.pate.excessive_risk.report import EvaluationRisks
+from fpbench.plugin import MeasureValues
 from fpbench.privacy import VoteLabels, flip_probabilities
 
 _Floats = NDArray[np.float64]

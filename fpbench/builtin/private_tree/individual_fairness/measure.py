@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench import Codes, InputError
+from fpbench import InputError
 from fpbench.base.arguments import check_same_rows, show_value, to_generator
 from fpbench.base.arrays import check_binary
 from fpbench.builtin.private_tree.individual_fairness.similarity import (
@@ -21,6 +21,7 @@ from fpbench.builtin.private_tree.individual_fairness.similarity import (
 from fpbench.builtin.private_tree.individual_fairness.tree_boxes import measure_nearest_region
 from fpbench.data import Domain
 from fpbench.models import Rules, get_rules, predict_any
+from fpbench.plugin import Codes
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -189,7 +190,7 @@ def individual_fairness(
     --------
     >>> import fpbench, numpy as np
     >>> ages, hired = np.array([[20.0], [21.0], [40.0], [60.0]]), [0, 1, 1, 1]
-    >>> report = fpbench.individual_fairness(hired, ages, tau=[0.01, 0.1])
+    >>> report = fpbench.auditing.individual_fairness(hired, ages, tau=[0.01, 0.1])
     >>> report.pair_consistency.tolist(), report.isolated.tolist()
     ([1.0, 0.5], [1.0, 0.5])
     """

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench import Codes, DataError, InputError
+from fpbench import InputError
 from fpbench.base import suggest_name
 from fpbench.data import Domain
+from fpbench.errors import DataError
 from fpbench.models import encode
+from fpbench.plugin import Codes
 
 if TYPE_CHECKING:
     from pandas import DataFrame

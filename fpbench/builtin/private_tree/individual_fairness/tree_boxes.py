@@ -8,9 +8,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Codes
 from fpbench.builtin.private_tree.individual_fairness.similarity import ScaledPeople
 from fpbench.models import Branches
+from fpbench.plugin import Codes
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Bools: TypeAlias = NDArray[np.bool_]
