@@ -221,7 +221,7 @@ class AttackResult:
 def attack(
     model: Any,
     X: DataFrame | ArrayLike,
-    y: ArrayLike,
+    labels: ArrayLike,
     groups: ArrayLike | DataFrame,
     *,
     known: float | ArrayLike = 0.5,
@@ -247,7 +247,7 @@ def attack(
         Features of n people, a data frame or (n, d). It may have texts, booleans, dates and missing
         values; the adversary does not see constant columns. A column that reveals everybody's group
         gives a warning: the adversary reads the group there.
-    y
+    labels
         (n,) true labels, of two values.
     groups
         (n,) the sensitive attribute, or a data frame of several, which are crossed.
@@ -283,15 +283,15 @@ def attack(
     >>> bool(result.people["risk"].mean() > 0.7)
     True
     """
-    check_same_rows(X=X, y=y, groups=groups, model=model, known=known)
+    check_same_rows(X=X, labels=labels, groups=groups, model=model, known=known)
     frame, features = _read_features(X)
     n = len(frame)
     codes, names = _read_groups(groups, n)
-    labels, classes = _read_labels(model, y, positive, n, names)
+    truth, classes = _read_labels(model, labels, positive, n, names)
     parts = _draw_known(known, _read_seeds(seeds), codes, names)
     adversary, corrector, disclosure = _resolve(adversary, corrector, disclosure)
     predictions = _predict(model, X, classes)
-    columns: dict[str, Any] = {"labels": labels, "predictions": predictions, "sensitive": codes}
+    columns: dict[str, Any] = {"labels": truth, "predictions": predictions, "sensitive": codes}
     if "scores" in adversary.sees:
         columns["scores"] = _predict_scores(model, X, classes, n)
     everyone = Sample(names, features=features, **columns)
@@ -315,7 +315,7 @@ def attack(
         })  # fmt: skip
         tally.add(np.flatnonzero(~told), target.sensitive, outcome)
     people = tally.frame(frame, codes, names)
-    seen = {"features": features, "labels": labels}
+    seen = {"features": features, "labels": truth}
     warnings = _warn_of_groups({name: seen[name] for name in seen if name in adversary.sees},
                                frame.columns.tolist(), groups, codes, named=frame is X)  # fmt: skip
     return AttackResult(
@@ -505,26 +505,26 @@ def _read_column(column: Series) -> Series:
 
 
 def _read_labels(
-    model: Any, y: Any, positive: Any, n: int, names: tuple[str, ...]
+    model: Any, labels: Any, positive: Any, n: int, names: tuple[str, ...]
 ) -> tuple[Codes, tuple[Any, Any]]:
     """Labels (n,) in {0, 1}, and the two original values."""
-    values = to_plain("y", y)
+    values = to_plain("labels", labels)
     if values.ndim != 1:
-        raise InputError(f"y: {explain_shape(values)}")
+        raise InputError(f"labels: {explain_shape(values)}")
     if len(values) != n:
-        raise InputError(f"y: has {len(values)} labels, but X has {n} rows")
-    check_present("y", values)
+        raise InputError(f"labels: has {len(values)} values, but X has {n} rows")
+    check_present("labels", values)
     distinct = list(dict.fromkeys(values.tolist()))
     known_classes = [*getattr(model, "classes_", ())]
     of_model = len(known_classes) == 2
     classes = known_classes if of_model else distinct
     if len(distinct) < 2 or set(distinct) - set(classes):
         like = f", as the model has ({list_values(classes)})" if of_model else ""
-        swapped = "; are y and groups swapped?" if set(map(str, classes)) <= set(names) else ""
-        raise InputError(f"y must have two values{like}, not {list_values(distinct)}{swapped}")
-    labels = check_binary("y", values, positive, nameable=True)
-    second = distinct[int(labels[0] == 0)]
-    return labels, (next(value for value in classes if value != second), second)
+        swapped = "; are labels and groups swapped?" if set(map(str, classes)) <= set(names) else ""
+        raise InputError(f"labels must have two values{like}, not {list_values(distinct)}{swapped}")
+    binary = check_binary("labels", values, positive, nameable=True)
+    second = distinct[int(binary[0] == 0)]
+    return binary, (next(value for value in classes if value != second), second)
 
 
 def _read_groups(groups: Any, n: int) -> tuple[Codes, tuple[str, ...]]:
@@ -560,10 +560,10 @@ def _warn_of_groups(
         warnings.append(
             f"{which} of X {'reveal' if several else 'reveals'} {part}everybody's group, which the "
             f"attack reads there; leave {'them' if several else 'it'} out to see what the model "
-            f"reveals: fpbench.attack(model.predict(X), {left}, y, groups)"
+            f"reveals: fpbench.attack(model.predict(X), {left}, labels, groups)"
         )
     if "labels" in seen and any(_tells(pd.Series(seen["labels"]), each) for each in attributes):
-        warnings.append("y reveals everybody's group: are the groups also given as labels?")
+        warnings.append("labels reveal everybody's group: are they the groups?")
     return warnings
 
 

@@ -44,7 +44,7 @@ class _Audited:
 def audit(
     model: Any,
     X: Any,
-    sensitive: ArrayLike | DataFrame,
+    groups: ArrayLike | DataFrame,
     *,
     labels: ArrayLike | None = None,
     positive: Any = None,
@@ -59,7 +59,7 @@ def audit(
 def audit(
     model: Any,
     X: Any,
-    sensitive: ArrayLike | DataFrame | HistogramSource,
+    groups: ArrayLike | DataFrame | HistogramSource,
     *,
     labels: ArrayLike | None = None,
     positive: Any = None,
@@ -80,7 +80,7 @@ def audit(
 def audit(
     model: Any,
     X: Any,
-    sensitive: ArrayLike | DataFrame | HistogramSource,
+    groups: ArrayLike | DataFrame | HistogramSource,
     *,
     labels: ArrayLike | None = None,
     positive: Any = None,
@@ -108,7 +108,7 @@ def audit(
         (`fpbench.models.Rules`) if the audit uses them; or its predictions (n,).
     X
         Features of the n people, as the model takes them; ignored if predictions are given.
-    sensitive
+    groups
         (n,) the group of each person, a data frame of several attributes, which are crossed, or a
         curator of the groups: a `Curator`, or `fpbench-curator`'s `RemoteCurator` elsewhere.
     labels
@@ -161,7 +161,7 @@ def audit(
     b    1000             1.0                 NaN                  NaN
     """
     generator = to_generator("rng", 0 if rng is None and epsilon is None else rng)
-    check_same_rows(X=X, sensitive=sensitive, labels=labels, model=model)
+    check_same_rows(X=X, groups=groups, labels=labels, model=model)
     if (
         isinstance(X, type)
         or getattr(X, "ndim", 1) == 0
@@ -183,9 +183,7 @@ def audit(
             raise InputError(
                 f"{unused[0]}: is for private audits only{every}: leave it out, or give an epsilon"
             )
-        return _audit_openly(
-            model, X, sensitive, labels, positive, confidence, resamples, generator
-        )
+        return _audit_openly(model, X, groups, labels, positive, confidence, resamples, generator)
     cls = discover().component("auditor", "pafer")
     options = {
         "epsilon": epsilon, "mode": mode, "metric": metric, "per_rule": per_rule,
@@ -196,10 +194,10 @@ def audit(
     }  # fmt: skip
     auditor: Auditor = validate(cls, {name: _to_plain(v) for name, v in options.items()}, "audit")
     predictions, audited, features = _read_model(model, X, auditor.needs_rules, generator, positive)
-    curator = _make_curator(sensitive, neighbours, generator)
+    curator = _make_curator(groups, neighbours, generator)
     n = len(predictions)
     if curator.people != n:
-        raise InputError(f"sensitive: has {curator.people} people, but the model predicts for {n}")
+        raise InputError(f"groups: has {curator.people} people, but the model predicts for {n}")
     columns: dict[str, Any] = {"features": features, "predictions": predictions}
     if RateConstraint(metric).labels != (None,):
         if labels is None:
@@ -217,7 +215,7 @@ def audit(
 def _audit_openly(
     model: Any,
     X: Any,
-    sensitive: Any,
+    groups: Any,
     labels: Any,
     positive: Any,
     confidence: float,
@@ -225,26 +223,26 @@ def _audit_openly(
     rng: np.random.Generator,
 ) -> GroupAudit:
     """Rates by group, by an auditor that sees the groups."""
-    if hasattr(sensitive, "histogram"):
+    if hasattr(groups, "histogram"):
         raise InputError("epsilon: is missing, but a curator answers only with one")
     options = {"confidence": confidence, "resamples": 2_000 if resamples is None else resamples}
     cls = discover().component("auditor", "group-fairness")
     auditor: Auditor = validate(cls, {name: _to_plain(v) for name, v in options.items()}, "audit")
     predictions, _, _ = _read_model(model, X, False, rng, positive)
-    codes, groups = group_codes(sensitive)
+    codes, names = group_codes(groups, name="groups")
     # Without labels the result leaves out rates that depend on them.
     truth = (
         predictions if labels is None else check_binary("labels", labels, positive, nameable=True)
     )
-    for what, count in (("sensitive", len(codes)), ("labels", len(truth))):
+    for what, count in (("groups", len(codes)), ("labels", len(truth))):
         if count != len(predictions):
             raise InputError(
                 f"{what}: has {count} people, but the model predicts for {len(predictions)}"
             )
-    people = Sample(groups, labels=truth, sensitive=codes, predictions=predictions)
+    people = Sample(names, labels=truth, sensitive=codes, predictions=predictions)
     measures = auditor.audit(Subject(people, people), rng)
     assert isinstance(measures, Mapping)
-    return tabulate_audit(measures, groups, confidence, labelled=labels is not None)
+    return tabulate_audit(measures, names, confidence, labelled=labels is not None)
 
 
 def _to_plain(value: Any) -> Any:
@@ -253,11 +251,12 @@ def _to_plain(value: Any) -> Any:
 
 
 def _make_curator(
-    sensitive: Any, neighbours: Neighbours | None, rng: np.random.Generator
+    groups: Any, neighbours: Neighbours | None, rng: np.random.Generator
 ) -> HistogramSource:
-    if not hasattr(sensitive, "histogram"):
-        return Curator(sensitive, neighbours=neighbours, rng=rng)
-    source = cast("HistogramSource", sensitive)
+    if not hasattr(groups, "histogram"):
+        codes, names = group_codes(groups, name="groups")
+        return Curator(codes, names, neighbours=neighbours, rng=rng)
+    source = cast("HistogramSource", groups)
     if neighbours not in (None, source.neighbours):
         raise InputError(
             f"neighbours: the curator's are {source.neighbours!r}, not {show_value(neighbours)}"

@@ -264,7 +264,7 @@ def compare_rates(
 
 
 def unfairness(
-    sensitive: ArrayLike | DataFrame,
+    groups: ArrayLike | DataFrame,
     predictions: ArrayLike,
     labels: ArrayLike | None = None,
     *,
@@ -276,7 +276,7 @@ def unfairness(
 
     Parameters
     ----------
-    sensitive
+    groups
         (n,) the group of each person: names, numbers, a column; or a data frame of several
         attributes, which are crossed.
     predictions
@@ -303,19 +303,19 @@ def unfairness(
     >>> float(fpbench.auditing.unfairness(sex, hired, [0, 1, 1, 0], metric="equal-opportunity"))
     0.0
     """
-    check_same_rows(sensitive=sensitive, predictions=predictions, labels=labels)
+    check_same_rows(groups=groups, predictions=predictions, labels=labels)
     constraint = RateConstraint(metric, form=form)
-    codes, names = group_codes(sensitive)
+    codes, names = group_codes(groups, name="groups")
     try:
         predicted = check_binary("predictions", predictions, positive, nameable=True)
     except InputError as error:
         if {*names} in ({"0", "1"}, {"False", "True"}):
-            error = InputError(f"{error}; are sensitive and predictions swapped?")
+            error = InputError(f"{error}; are groups and predictions swapped?")
         raise error from None
     truth = None
     if labels is not None:
         truth = check_binary("labels", labels, positive, nameable=True)
     for what, values in (("predictions", predicted), ("labels", truth)):
         if values is not None and len(values) != len(codes):
-            raise InputError(f"{what}: has {len(values)} values, and sensitive {len(codes)} people")
+            raise InputError(f"{what}: has {len(values)} values, and groups {len(codes)} people")
     return constraint.unfairness(codes, predicted, truth, len(names))

@@ -154,16 +154,16 @@ def test_a_corrector_without_beliefs_is_judged_by_what_it_names(world):
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ({"y": ["yes"] * 600}, "y must have two values, as the model has .'no', 'yes'., not 'yes'"),
-    ({"y": ["yes", "no", "maybe"] * 200}, "y must have two values"),
-    ({"y": [0, 1]}, "y: has 2 labels, but X has 600 rows"),
+    ({"labels": ["yes"] * 600}, "labels must have two values, as the model has .'no', 'yes'., not 'yes'"),
+    ({"labels": ["yes", "no", "maybe"] * 200}, "labels must have two values"),
+    ({"labels": [0, 1]}, "labels: has 2 values, but X has 600 rows"),
     ({"groups": ["f"] * 600}, "groups has one group, f; at least two are needed"),
     ({"groups": ["f", "m"]}, "groups: has 2 people, but X has 600 rows"),
     ({"known": 0.001}, "1 of 600 people are too few to learn from; use 10 or more"),
     ({"known": [True, False]}, "known: must be a share, or True or False for each of 600 people"),
     ({"seeds": 0}, "seeds must be"),
     ({"seeds": []}, "seeds must be their number, such as 6, or a list"),
-    ({"positive": "yess"}, "positive: 'yess' is not among y; did you mean 'yes'?"),
+    ({"positive": "yess"}, "positive: 'yess' is not among labels; did you mean 'yes'?"),
     ({"adversary": "a3"}, "unknown adversary 'a3'"),
     ({"adversary": "twin-none"}, "unknown adversary"),
     ({"corrector": "exactly"}, "did you mean 'exact'"),
@@ -176,7 +176,7 @@ def test_a_corrector_without_beliefs_is_judged_by_what_it_names(world):
     ({"X": np.array([[np.inf], [0.0]] * 300), "model": ["yes"] * 600}, "infinite"),
 ])  # fmt: skip
 def test_what_is_wrong_is_said(world, change, message):
-    names = ("model", "X", "y", "groups")
+    names = ("model", "X", "labels", "groups")
     arguments = dict(zip(names, world, strict=True)) | {"positive": "yes"} | change
     positional = [arguments.pop(name) for name in names]
     with pytest.raises(InputError, match=message):
@@ -225,7 +225,7 @@ def test_a_column_that_tells_the_group_is_warned_of(world, column, told):
     said = say(model, X, y, sex, seeds=1)
     assert said.startswith("warning: column 'sex' of X reveals everybody's group") is told
     if told:
-        assert "fpbench.attack(model.predict(X), X.drop(columns=['sex']), y, groups)" in said
+        assert "fpbench.attack(model.predict(X), X.drop(columns=['sex']), labels, groups)" in said
         left = say(model.predict(X), X.drop(columns=["sex"]), y, sex, seeds=1)
         assert "warning" not in left
         result = fpbench.attack(model, X, y, sex, seeds=1, positive="yes")
@@ -247,7 +247,7 @@ def test_arrays_crossed_groups_and_labels_that_tell_are_warned_of(world):
         said, X, y, both, seeds=1
     )
     again = np.where(sex == "f", "yes", "no")
-    assert "warning: y reveals everybody's group" in say(said, X[["age"]], again, sex, seeds=1)
+    assert "warning: labels reveal everybody's group" in say(said, X[["age"]], again, sex, seeds=1)
 
 
 @pytest.mark.slow

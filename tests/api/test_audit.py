@@ -197,8 +197,8 @@ def test_the_same_seed_says_the_same():
     ({"mechanism": component("policy", "clip")}, "mechanism: must be a name or a mechanism"),
     ({"policy": "uniform"}, "unknown policy 'uniform'; did you mean '1/uniform'"),
     ({"policy": 3}, "policy: must be a name or a policy, not 3"),
-    ({"sensitive": SEX[:-1]}, "sensitive: has 1199 people, but the model predicts for 1200"),
-    ({"sensitive": ["man"] * N}, "one group"),
+    ({"groups": SEX[:-1]}, "groups: has 1199 people, but the model predicts for 1200"),
+    ({"groups": ["man"] * N}, "one group"),
     ({"neighbours": "friends"}, "neighbours"),
     ({"X": None}, "X: is missing"),
     ({"model": Y[:-1]}, "X: has 1200 rows, and there are 1199 predictions"),
@@ -214,6 +214,6 @@ def test_the_same_seed_says_the_same():
     ({"model": DecisionTreeClassifier().fit(X, SEX)}, "labels of the tree: must be 0 or 1, not"),
 ])  # fmt: skip
 def test_what_is_refused(change, message):
-    given = {"model": TREE, "X": X, "sensitive": SEX, "epsilon": 1.0, **change}
+    given = {"model": TREE, "X": X, "groups": SEX, "epsilon": 1.0, **change}
     with pytest.raises(InputError, match=message):
         fpbench.audit(**given)

@@ -69,15 +69,15 @@ def test_without_labels_only_predictions_are_compared(people):
     ({"labels": [0, 1]}, "labels: has 2 people, but the model predicts for 400"),
     ({"confidence": 2.0}, "confidence"),
     ({"resamples": -1}, "resamples"),
-    ({"sensitive": ["f", "m"]}, "sensitive: has 2 people, but the model predicts for 400"),
-    ({"sensitive": ["f"] * 400}, "group"),
-    ({"sensitive": fpbench.privacy.Curator(["f", "m"])}, "epsilon: is missing, but a curator"),
+    ({"groups": ["f", "m"]}, "groups: has 2 people, but the model predicts for 400"),
+    ({"groups": ["f"] * 400}, "group"),
+    ({"groups": fpbench.privacy.Curator(["f", "m"])}, "epsilon: is missing, but a curator"),
 ])  # fmt: skip
 def test_what_is_wrong_is_said(people, change, message):
     model, X, _, sex = people
-    sensitive = change.pop("sensitive", sex) if "sensitive" in change else sex
+    groups = change.pop("groups", sex) if "groups" in change else sex
     with pytest.raises(InputError, match=message):
-        fpbench.audit(model, X, sensitive, **change)
+        fpbench.audit(model, X, groups, **change)
 
 
 def test_without_noise_the_same_is_said_each_time(people):

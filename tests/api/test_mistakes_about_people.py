@@ -113,10 +113,10 @@ WHICH = "say which counts as 1, positive='no' or positive='yes'"
         (lambda: attack(HOURS, MODEL), COMES_FIRST),
         (lambda: audit(HOURS, MODEL), COMES_FIRST),
         (lambda: similar(HOURS, MODEL), COMES_FIRST),
-        (lambda: attack(y=SEX, groups=Y), "are y and groups swapped"),
+        (lambda: attack(y=SEX, groups=Y), "are labels and groups swapped"),
         (lambda: attack(Y, y=SEX, groups=Y), "swapped|positive='f' or positive='m'"),
-        (lambda: unfair(Y, SEX), "are sensitive and predictions swapped"),
-        (lambda: attack(people=Y, y=HOURS.assign(b=1)), "y: must have one dimension"),
+        (lambda: unfair(Y, SEX), "are groups and predictions swapped"),
+        (lambda: attack(people=Y, y=HOURS.assign(b=1)), "labels: must have one dimension"),
         # Labels.
         (lambda: attack(PIPELINE, X, HIRED), WHICH),
         (lambda: audit(PIPELINE, X), WHICH),
@@ -125,11 +125,11 @@ WHICH = "say which counts as 1, positive='no' or positive='yes'"
         (lambda: unfair(SEX, np.arange(N) % 3), "pass .values == 2. for instance"),
         (lambda: attack(PIPELINE, X, Y), "as the model has .'no', 'yes'., not [01], [01]"),
         (lambda: attack(HIRED, y=Y), "labels are .*; both need the same values"),
-        (lambda: attack(y=np.where(np.arange(N) == 3, np.nan, Y)), "y: row 3 is missing"),
+        (lambda: attack(y=np.where(np.arange(N) == 3, np.nan, Y)), "labels: row 3 is missing"),
         (lambda: audit(labels=np.where(np.arange(N) == 3, np.nan, Y)), "labels: row 3 is missing"),
         (lambda: attack(y="hired"), r"not 'hired'; if that is a column of X, pass X\['hired'\]"),
         (lambda: audit(labels="hired"), r"if that is a column of X, pass X\['hired'\]"),
-        (lambda: attack(y=Y[:-1]), "y: has 299 labels, but X has 300 rows"),
+        (lambda: attack(y=Y[:-1]), "labels: has 299 values, but X has 300 rows"),
         *[
             (lambda ask=ask, wrong=wrong: ask(wrong), "positive: must be one of the values of")
             for ask in (

@@ -60,17 +60,17 @@ def test_several_attributes_are_crossed():
     [
         ({"predictions": np.where(SAID, "yes", "no")}, "they are 'no' and 'yes': say which counts as 1, positive='no' or positive='yes'"),
         ({"predictions": SAID + 1}, "they are 1 and 2: say which counts as 1, positive=1 or positive=2"),
-        ({"predictions": SAID[:9]}, "predictions: has 9 values, and sensitive 300 people"),
+        ({"predictions": SAID[:9]}, "predictions: has 9 values, and groups 300 people"),
         ({"metric": "equal-opportunity"}, "metric 'equal-opportunity' needs the labels"),
         ({"metric": "equal-oportunity"}, "did you mean 'equal-opportunity'?"),
-        ({"sensitive": "sex"}, "if that is a column of X, pass X['sex']"),
-        ({"sensitive": ["f"] * 300}, "has one group, f"),
-        ({"sensitive": [None, *SEX[1:]]}, "1 values are missing"),
+        ({"groups": "sex"}, "if that is a column of X, pass X['sex']"),
+        ({"groups": ["f"] * 300}, "has one group, f"),
+        ({"groups": [None, *SEX[1:]]}, "1 values are missing"),
     ],
 )  # fmt: skip
 def test_wrong_people_are_one_error(arguments, message):
     with pytest.raises(InputError) as error:
-        fpbench.auditing.unfairness(**{"sensitive": SEX, "predictions": SAID, **arguments})
+        fpbench.auditing.unfairness(**{"groups": SEX, "predictions": SAID, **arguments})
     assert message in str(error.value)
 
 
@@ -210,13 +210,15 @@ def _make_report(X, predictions, groups):
 
 
 PEOPLE_TWICE = {
-    "attack": lambda X, model, y, groups, known: fpbench.attack(model, X, y, groups, known=known),
-    "audit": lambda X, model, sensitive: fpbench.audit(model, X, sensitive),
-    "audit of labels": lambda model, sensitive, labels: fpbench.audit(
-        model, None, sensitive, labels=labels
+    "attack": lambda X, model, labels, groups, known: fpbench.attack(
+        model, X, labels, groups, known=known
     ),
-    "unfairness": lambda sensitive, predictions, labels: fpbench.auditing.unfairness(
-        sensitive, predictions, labels, metric="equalized-odds"
+    "audit": lambda X, model, groups: fpbench.audit(model, X, groups),
+    "audit of labels": lambda model, groups, labels: fpbench.audit(
+        model, None, groups, labels=labels
+    ),
+    "unfairness": lambda groups, predictions, labels: fpbench.auditing.unfairness(
+        groups, predictions, labels, metric="equalized-odds"
     ),
     "individual_fairness": lambda X, predictions: fpbench.auditing.individual_fairness(
         None, X, tau=0.1, predictions=predictions
@@ -242,7 +244,7 @@ PEOPLE_TWICE = {
 ADULTS = pd.DataFrame({"age": RNG.choice([20.0, 40.0, 60.0], 300), "sex": SEX})
 REPORT = _make_report(ADULTS, SAID, SEX)
 SERIES = {
-    **dict.fromkeys(("y", "labels", "predictions", "model"), pd.Series(SAID)),
+    **dict.fromkeys(("labels", "predictions", "model"), pd.Series(SAID)),
     **dict.fromkeys(("groups", "sensitive", "guess"), ADULTS["sex"]),
     **dict.fromkeys(("known", "members"), pd.Series(RNG.random(300) < 0.5)),
     **dict.fromkeys(("weights", "scores"), pd.Series(RNG.uniform(1, 2, 300))),

@@ -42,9 +42,9 @@ def arguments(tmp_path_factory):
     report = fpbench.FairnessReport.from_predictions(X, PREDICTIONS, GROUPS, by=["job"])
     return {
         "assess": {"report": report, "X": X, "predictions": PREDICTIONS, "seconds": 1.0},
-        "attack": {"model": Model(), "X": X, "y": PREDICTIONS, "groups": GROUPS,
+        "attack": {"model": Model(), "X": X, "labels": PREDICTIONS, "groups": GROUPS,
                    "adversary": "prior", "seeds": 1, "known": np.arange(12) < 10},
-        "audit": {"model": Model(), "X": X, "sensitive": GROUPS, "epsilon": 1.0, "resamples": 20},
+        "audit": {"model": Model(), "X": X, "groups": GROUPS, "epsilon": 1.0, "resamples": 20},
         "component": {"kind": "learner", "name": "plain"},
         "correct": {"guess": GROUPS, "predictions": PREDICTIONS},
         "dataset": {"name": "census-synthetic", "rows": 100},

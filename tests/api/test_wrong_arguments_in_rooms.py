@@ -57,7 +57,7 @@ RIGHT = {
         "bound_epsilon": {"one": OUTPUTS, "other": OUTPUTS},
         "excessive_risk": {"model": PRIVATE, "train": FULL, "test": FULL, "repetitions": 2},
         "individual_fairness": {"model": np.array([1, 0, 0] * 4), "X": X, "tau": 0.1},
-        "unfairness": {"sensitive": GROUPS, "predictions": PREDICTIONS},
+        "unfairness": {"groups": GROUPS, "predictions": PREDICTIONS},
         "draw_halves": {"cells": GROUPS, "number": 2, "rng": np.random.default_rng(0)},
         "find_most_provable": {"draws": 50, "delta": 0.0, "confidence": 0.9},
         "make_suffixes": {"groups": ["a", "b"]},

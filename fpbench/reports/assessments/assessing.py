@@ -75,7 +75,7 @@ def assess(
     labels: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     beliefs: ArrayLike | Literal["shares"] | None = None,
-    known: DataFrame | None = None,
+    known_people: DataFrame | None = None,
     *,
     households: ArrayLike | None = None,
     positive: Any = None,
@@ -112,12 +112,12 @@ def assess(
         (n,) names of the true groups, to measure what is guessed right; columns are crossed.
     beliefs
         (n, K) the adversary's calibrated prior beliefs; columns in the order of `report.groups`. By
-        default they are learnt from `known`, or else from `groups` by cross-fitting: those about a
-        person by the adversary `a2` from the people of four other fifths, so that they hold what
-        anybody may know of people like these. Without either, and with "shares", they are the
-        groups' shares, in `groups` or in the largest cells of the report; then what columns tell
-        of people like these is charged to the report.
-    known
+        default they are learnt from `known_people`, or else from `groups` by cross-fitting: those
+        about a person by the adversary `a2` from the people of four other fifths, so that they
+        hold what anybody may know of people like these. Without either, and with "shares", they
+        are the groups' shares, in `groups` or in the largest cells of the report; then what
+        columns tell of people like these is charged to the report.
+    known_people
         Other people whose groups the adversary knows: a frame with the columns of X, and `group`,
         `prediction` and, if labels are given, `label`. The adversary `a2` (boosted trees) is
         trained on 70 % of them and calibrated on the others.
@@ -125,7 +125,7 @@ def assess(
         (n,) values that are equal for people who are cross-fitted together, since their groups
         depend on each other's; everybody is alone by default.
     positive
-        The value of predictions and labels, of `known` people too, that counts as 1; needed if
+        The value of predictions and labels, of known people too, that counts as 1; needed if
         they are not 0 and 1 or truth values.
     max_leak, max_proven, max_undecided
         Limits: of the leak, as a share below 1 or in percent ("1%"), of the number of people
@@ -172,8 +172,8 @@ def assess(
         series.check_groups(groups)
     if labels is not None:
         labels = check_bits(labels, len(X), "labels", positive, nameable=True)
-    if positive is not None and known is not None:
-        known = mark_positive(known, positive)
+    if positive is not None and known_people is not None:
+        known_people = mark_positive(known_people, positive)
     inside = series.inside
     if not inside.all():
         series, X = series.take(inside), X[inside]
@@ -185,7 +185,7 @@ def assess(
 
     labels = take(labels)
     result = assess_series(
-        series, series.read(X, labels), X, labels, take(groups), take(beliefs), known,
+        series, series.read(X, labels), X, labels, take(groups), take(beliefs), known_people,
         households=take(households), allowed=allowed, search=search, placebo=placebo,
         seconds=deadline - time.perf_counter(), error=error, tell=tell, rng=rng,
     )  # fmt: skip
@@ -203,7 +203,7 @@ def assess_series(
     labels: ArrayLike | None,
     groups: ArrayLike | None,
     beliefs: ArrayLike | Literal["shares"] | None = None,
-    known: DataFrame | None = None,
+    known_people: DataFrame | None = None,
     *,
     households: ArrayLike | None = None,
     allowed: Allowed,
@@ -228,7 +228,7 @@ def assess_series(
         raise InputError("a placebo needs true groups: groups= (--group)")
     before = find_prior(
         X, series.first_predictions, labels, series.groups, facts, truth,
-        beliefs=beliefs, known=known, households=households,
+        beliefs=beliefs, known=known_people, households=households,
     )  # fmt: skip
     if allowed.leak is None and not (before.is_shares and truth is None):
         allowed = replace(allowed, leak=_MAX_LEAK)

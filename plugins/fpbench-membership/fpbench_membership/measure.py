@@ -79,8 +79,8 @@ class MembershipReport:
 def measure_membership(
     scores: ArrayLike,
     members: ArrayLike,
-    sensitive: ArrayLike,
-    groups: tuple[str, ...] | None = None,
+    groups: ArrayLike,
+    group_names: tuple[str, ...] | None = None,
     *,
     rng: np.random.Generator | int | None = None,
 ) -> MembershipReport:
@@ -92,9 +92,9 @@ def measure_membership(
         (n,) of an attack: the greater, the likelier a member.
     members
         (n,) true or false: the truth.
-    sensitive
-        (n,) group codes, or names.
     groups
+        (n,) group codes, or names.
+    group_names
         Names of the K groups; by default those that occur.
     rng
         Halves people, to choose thresholds on other people than they are tried on: a generator, or
@@ -119,13 +119,13 @@ def measure_membership(
     """
     import pandas as pd
 
-    check_rows(scores=scores, members=members, sensitive=sensitive)
+    check_rows(scores=scores, members=members, groups=groups)
     generator = np.random.default_rng(rng)
     values, inside = to_floats("scores", scores), to_array("members", members, "b")
-    codes, names = to_codes(sensitive, groups)
+    codes, names = to_codes(groups, group_names)
     if not values.shape == inside.shape == codes.shape or values.ndim != 1:
         raise InputError(
-            f"shapes do not agree: scores {values.shape}, members {inside.shape}, sensitive "
+            f"shapes do not agree: scores {values.shape}, members {inside.shape}, groups "
             f"{codes.shape}; want (n,) each"
         )
     if inside.all() or not inside.any():

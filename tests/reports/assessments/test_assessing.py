@@ -157,7 +157,7 @@ def test_known_people_of_one_group_teach_nothing():
         (alone, "known people on whom beliefs are calibrated are all of one group"),
     ):
         with pytest.raises(InputError, match=message):
-            assess(report, X, predictions, known=few)
+            assess(report, X, predictions, known_people=few)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_known_people_of_one_group_teach_nothing():
     [
         ({"report": "report.csv"}, "report must be a FairnessReport, not str"),
         ({"X": None}, "X must be a data frame, one row a person, not NoneType"),
-        ({"known": "known.csv"}, "known people must be a data frame, not str"),
+        ({"known_people": "known.csv"}, "known people must be a data frame, not str"),
         ({"seconds": "5"}, "seconds must be above 0 and at most 1e[+]06, not '5'"),
         ({"seconds": np.nan}, "seconds must be above 0"),
         ({"error": np.nan}, "error must be above 0 and at most 1, not nan"),
@@ -185,8 +185,8 @@ def test_a_column_without_values_teaches_nothing():
     report = make_report(X, predictions, groups, order=1)
     X, empty = X.assign(more=1.0), X.assign(more=np.nan)
     known = empty.assign(group=groups, prediction=predictions)
-    with_it = assess(report, X, predictions, known=known)
-    without = assess(report, X, predictions, known=known.drop(columns="more"))
+    with_it = assess(report, X, predictions, known_people=known)
+    without = assess(report, X, predictions, known_people=known.drop(columns="more"))
     assert (with_it.prior == without.prior).all()
 
 
@@ -238,7 +238,7 @@ def test_adult_by_two_columns_must_not_be_published(adult_home: DataHome):
     known = known.assign(group=names[table.codes[other]], prediction=table.labels[other])
     labels, groups = table.labels[third], names[table.codes[third]]
     report = FairnessReport.from_predictions(X, labels, groups, by=list(X), order=2)
-    result = assess(report, X, labels, groups=groups, known=known, seconds=600)
+    result = assess(report, X, labels, groups=groups, known_people=known, seconds=600)
     assert result.verdict.startswith("Do not publish: ")
     assert result.proven.sum() > 8000
     assert (result.posterior.argmax(axis=1) == table.codes[third])[result.proven].all()
@@ -254,15 +254,15 @@ def test_known_people_make_the_adversary_stronger():
     report = make_report(X, predictions, groups, order=1, min_cell=10)
     blind = assess(report, X, predictions, groups=groups, beliefs="shares")
     known = others.assign(group=names, prediction=theirs)
-    learnt = assess(report, X, predictions, groups=groups, known=known)
+    learnt = assess(report, X, predictions, groups=groups, known_people=known)
     assert learnt.without > blind.without + 0.2
     assert "learnt from 5 columns of 600 people" in str(learnt)
     # Beliefs are calibrated: as often right as they expect, but for chance.
     assert learnt.prior.max(axis=1).mean() == pytest.approx(learnt.without, abs=0.08)
-    part = assess(report, X, predictions, groups=groups, known=known.drop(columns="likely"))
+    part = assess(report, X, predictions, groups=groups, known_people=known.drop(columns="likely"))
     assert part.without < learnt.without
     with pytest.raises(InputError, match="give beliefs, or known people to learn them from"):
-        assess(report, X, predictions, beliefs=learnt.prior, known=known)
+        assess(report, X, predictions, beliefs=learnt.prior, known_people=known)
 
 
 @pytest.mark.slow
@@ -274,8 +274,10 @@ def test_predictions_and_labels_may_be_of_any_two_values():
     report = make_report(X, predictions, groups)
     known = X.assign(group=groups, prediction=predictions, label=labels)
     named = known.assign(prediction=names[predictions], label=names[labels])
-    right = assess(report, X, predictions, labels, groups, known=known)
-    told = assess(report, X, names[predictions], names[labels], groups, known=named, positive="yes")
+    right = assess(report, X, predictions, labels, groups, known_people=known)
+    told = assess(
+        report, X, names[predictions], names[labels], groups, known_people=named, positive="yes"
+    )
     assert (told.posterior == right.posterior).all() and told.leak == right.leak
     two = pd.DataFrame({"a": names[predictions], "b": names[predictions]})
     several = assess([report, report], X, two, positive="yes")
@@ -284,7 +286,7 @@ def test_predictions_and_labels_may_be_of_any_two_values():
         assess(report, X, names[predictions])
     with pytest.raises(InputError, match="known people: label: must have two values"):
         assess(report, X, predictions, labels, groups, positive=1,
-               known=known.assign(label=range(len(known))))  # fmt: skip
+               known_people=known.assign(label=range(len(known))))  # fmt: skip
 
 
 def test_labels_are_seen_if_they_are_given():
@@ -294,12 +296,14 @@ def test_labels_are_seen_if_they_are_given():
     labels, told = (groups == "m").astype(int), (names == "m").astype(int)
     report = make_report(X, predictions, groups, order=0)
     known = others.assign(group=names, prediction=theirs)
-    blind = assess(report, X, predictions, groups=groups, known=known)
+    blind = assess(report, X, predictions, groups=groups, known_people=known)
     assert blind.without < 0.65
-    seeing = assess(report, X, predictions, labels, groups=groups, known=known.assign(label=told))
+    seeing = assess(
+        report, X, predictions, labels, groups=groups, known_people=known.assign(label=told)
+    )
     assert seeing.without == 1
     with pytest.raises(InputError, match="the known people have no column 'label'"):
-        assess(report, X, predictions, labels, groups=groups, known=known)
+        assess(report, X, predictions, labels, groups=groups, known_people=known)
 
 
 def test_known_people_are_checked():
@@ -308,7 +312,7 @@ def test_known_people_are_checked():
     known = X.assign(group=groups, prediction=predictions)
 
     def learn(changed, people=X):
-        return assess(report, people, predictions, known=changed)
+        return assess(report, people, predictions, known_people=changed)
 
     with pytest.raises(InputError, match="no column 'prediction'; did you mean 'predictions'"):
         learn(known.rename(columns={"prediction": "predictions"}))
