@@ -27,7 +27,7 @@ from fpbench.store.store import Store
 FORMS = ("table", "markdown", "latex", "html", "json")
 NO_RUNS = {
     "output", "matrix", "directory", "file", "ledger", "token_file", "certfile", "keyfile",
-    "report", "people", "known", "json", "protected", "record", "check",
+    "report", "people", "known", "json", "protected", "record", "check", "certificate",
 }  # fmt: skip
 """Options and arguments that name a path, but no run directory."""
 
