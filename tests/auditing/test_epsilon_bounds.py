@@ -67,15 +67,12 @@ def test_the_most_provable_is_that_of_an_event_that_never_fails():
     assert find_most_provable(200, 0.0, 0.95) == pytest.approx(np.log(0.9638 / 0.0362), abs=0.01)
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: bound_epsilon(np.zeros((40, 1)), np.zeros((40, 2))), "must both be"),
-        (lambda: bound_epsilon(np.zeros((39, 1)), np.zeros((39, 1))), "at least 40, not 39"),
-        (lambda: bound_epsilon(np.zeros((40, 1)), np.full((40, 1), np.nan)), "must be numbers"),
-        (lambda: bound_epsilon(np.zeros((40, 1)), np.zeros((40, 1)), delta=1), "delta must be in"),
-    ],
-)
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda: bound_epsilon(np.zeros((40, 1)), np.zeros((40, 2))), "must both be"),
+    (lambda: bound_epsilon(np.zeros((39, 1)), np.zeros((39, 1))), "at least 40, not 39"),
+    (lambda: bound_epsilon(np.zeros((40, 1)), np.full((40, 1), np.nan)), "must be numbers"),
+    (lambda: bound_epsilon(np.zeros((40, 1)), np.zeros((40, 1)), delta=1), "delta must be in"),
+])  # fmt: skip
 def test_bad_input_is_refused(call, words):
     with pytest.raises(InputError, match=words):
         call()

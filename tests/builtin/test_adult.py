@@ -10,9 +10,7 @@ from pydantic import ValidationError
 from fpbench import Table
 from fpbench.builtin.datasets.adult import Adult
 from fpbench.data import Attribute
-from fpbench.data.data_files import compute_sha256
 from fpbench.errors import DataError
-from fpbench.models import encode
 from fpbench.plugin import DataHome
 
 ROW = (
@@ -56,18 +54,6 @@ def test_rows_of_the_training_file_come_first(table: Table) -> None:
     assert (later["age"], later["education"], table.labels[30_162]) == (25, "11th", 0)
 
 
-def test_categories_are_complete_and_sorted(table: Table) -> None:
-    for name, column in table.features.items():
-        if name in {"age", "fnlwgt", "education-num"} or str(name).startswith(("capital", "hours")):
-            assert column.dtype == np.int32
-        else:
-            categories = list(column.cat.categories)
-            assert categories == sorted(set(column))
-            assert "?" not in categories
-    part = table.sample().take(np.arange(3))
-    assert encode(part.features).shape[1] == encode(table.features).shape[1]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("sensitive", "smallest"), [("race", 353), (["sex", "race"], 126), (["race", "sex"], 126)]
@@ -80,12 +66,6 @@ def test_other_sensitive_attributes(adult_home: DataHome, sensitive: Any, smalle
     assert list(table.sensitive) == ([sensitive] if isinstance(sensitive, str) else sensitive)
     assert not set(table.sensitive) & set(table.features)
     assert table.features.shape[1] == 14 - table.sensitive.shape[1]
-
-
-def test_checksums_are_those_of_the_files(adult_home: DataHome) -> None:
-    for file in Adult().files:
-        assert compute_sha256(adult_home.find(file.name)) == file.sha256
-        assert file.url.endswith(file.name)
 
 
 def test_parameters_in_every_spelling() -> None:
@@ -140,20 +120,17 @@ def test_a_small_pair_of_files(tmp_path: Path) -> None:
     assert table.features["fnlwgt"].tolist() == [77516, 77516]
 
 
-@pytest.mark.parametrize(
-    ("data", "says"),
-    [
-        ("", "adult.data: holds no complete row"),
-        (ROW.replace("Bachelors", "?"), "adult.data: holds no complete row"),
-        (f"{ROW}\n39, State-gov, 77516", "adult.data, line 2: 3 columns, but UCI Adult has 15"),
-        (f"{ROW}, 1", "adult.data, line 1: 16 columns, but UCI Adult has 15"),
-        (ROW.replace("13", "many"), "adult.data, line 1: education-num is 'many', not a whole"),
-        (ROW.replace("39", "39.5"), "adult.data, line 1: age is '39.5', not a whole number"),
-        (ROW.replace("39", ""), "adult.data, line 1: age is '', not a whole number"),
-        (ROW.replace("77516", "9" * 12), "adult.data, line 1: fnlwgt is '999999999999', not a"),
-        (ROW.replace("<=50K", "rich"), "adult.data, line 1: income is 'rich', not '<=50K' or"),
-    ],
-)
+@pytest.mark.parametrize(("data", "says"), [
+    ("", "adult.data: holds no complete row"),
+    (ROW.replace("Bachelors", "?"), "adult.data: holds no complete row"),
+    (f"{ROW}\n39, State-gov, 77516", "adult.data, line 2: 3 columns, but UCI Adult has 15"),
+    (f"{ROW}, 1", "adult.data, line 1: 16 columns, but UCI Adult has 15"),
+    (ROW.replace("13", "many"), "adult.data, line 1: education-num is 'many', not a whole"),
+    (ROW.replace("39", "39.5"), "adult.data, line 1: age is '39.5', not a whole number"),
+    (ROW.replace("39", ""), "adult.data, line 1: age is '', not a whole number"),
+    (ROW.replace("77516", "9" * 12), "adult.data, line 1: fnlwgt is '999999999999', not a"),
+    (ROW.replace("<=50K", "rich"), "adult.data, line 1: income is 'rich', not '<=50K' or"),
+])  # fmt: skip
 def test_bad_content_is_one_error(tmp_path: Path, data: str, says: str) -> None:
     with pytest.raises(DataError) as error:
         Adult().load(_home(tmp_path, data))
@@ -165,13 +142,6 @@ def test_a_missing_file_says_how_to_get_it(tmp_path: Path) -> None:
     home = _home(tmp_path)
     (tmp_path / "adult.test").unlink()
     with pytest.raises(DataError, match=r"'adult.test' not found in .*`fpbench data fetch adult`"):
-        Adult().load(home)
-
-
-def test_a_file_that_is_not_text_is_one_error(tmp_path: Path) -> None:
-    home = _home(tmp_path)
-    (tmp_path / "adult.data").write_bytes(b"\xff\xfe\x00\x80")
-    with pytest.raises(DataError, match=r"adult.data: is not UTF-8 text"):
         Adult().load(home)
 
 

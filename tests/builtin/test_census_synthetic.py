@@ -1,4 +1,3 @@
-import tracemalloc
 from unittest.mock import patch
 
 import numpy as np
@@ -6,7 +5,6 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from fpbench import Table
 from fpbench.builtin.datasets import census_synthetic
@@ -56,12 +54,6 @@ def test_a_larger_table_begins_with_the_smaller(
     with patch.object(census_synthetic, "_CHUNK", 512):
         small = CensusSynthetic(rows=rows, **rest).load()
         _equal(small, _head(CensusSynthetic(rows=rows + more, **rest).load(), rows))
-
-
-def test_another_seed_makes_another_table() -> None:
-    one, other = (CensusSynthetic(seed=seed).load() for seed in (0, 1))
-    assert (one.labels != other.labels).any()
-    assert not one.features.equals(other.features)
 
 
 def test_chunks_differ() -> None:
@@ -206,27 +198,6 @@ def test_a_group_of_nobody_is_one_error() -> None:
         CensusSynthetic(rows=100, groups=10, seed=27).load()
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"rows": 99},
-        {"rows": 10_000_001},
-        {"rows": 1e4},
-        {"groups": 1},
-        {"groups": 11},
-        {"dependence": -0.1},
-        {"dependence": 1.1},
-        {"dependence": float("nan")},
-        {"seed": -1},
-        {"sensitive": "sex"},
-    ],
-)
-def test_parameters_out_of_range_are_refused(parameters: dict[str, object]) -> None:
-    with pytest.raises(ValidationError) as error:
-        CensusSynthetic(**parameters)
-    assert error.value.error_count() == 1
-
-
 def test_a_table_carries_the_posterior_unless_it_is_very_large(monkeypatch) -> None:
     dataset = CensusSynthetic(rows=700, groups=4)
     table = dataset.load()
@@ -234,17 +205,3 @@ def test_a_table_carries_the_posterior_unless_it_is_very_large(monkeypatch) -> N
     assert table.group_chances.shape == (700, 4)
     monkeypatch.setattr("fpbench.builtin.datasets.census_synthetic._MOST_CHANCES", 699)
     assert dataset.load().group_chances is None
-
-
-@pytest.mark.slow
-def test_memory_stays_near_the_size_of_the_table() -> None:
-    CensusSynthetic(rows=100).load()  # imports and tables of values are not ours to count
-    tracemalloc.start()
-    try:
-        table = CensusSynthetic(rows=2_000_000).load()
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    held = table.features.memory_usage(index=False).sum() + table.labels.nbytes
-    held += table.sensitive.memory_usage(index=False).sum() + table.codes.nbytes
-    assert peak <= 2 * held

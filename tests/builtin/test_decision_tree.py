@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
@@ -87,18 +86,6 @@ def test_its_seed_is_drawn_unless_given(make_people):
     assert first == again != other
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"depths": []}, {"depths": 0}, {"leaves": 1}, {"minleaf": 0.0}, {"minleaf": 1.0},
-        {"max_features": "many"}, {"folds": 1}, {"random_state": -1}, {"criterion": "wrong"},
-    ],
-)  # fmt: skip
-def test_parameters_out_of_range(wrong):
-    with pytest.raises(ValidationError):
-        DecisionTree(**wrong)
-
-
 def test_too_few_people_of_a_label(make_people, rng):
     sample = make_people(50)
     labels = np.zeros(50, dtype=np.int8)
@@ -107,7 +94,7 @@ def test_too_few_people_of_a_label(make_people, rng):
         DecisionTree().fit(sample.having(labels=labels), rng)
 
 
-def test_who_gives_rules(make_people, rng):
+def test_learners_with_rules(make_people, rng):
     assert DecisionTree().gives_rules
     assert Plain().gives_rules
     assert Plain(base="sklearn.tree:ExtraTreeClassifier").gives_rules

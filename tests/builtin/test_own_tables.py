@@ -13,9 +13,8 @@ from pydantic import ValidationError
 import fpbench
 from fpbench import InputError
 from fpbench.builtin.datasets.own_tables import CSV, GivenTable, Parquet
-from fpbench.components.spec import build_component, specify
 from fpbench.errors import DataError
-from fpbench.plugin import DataHome, discover
+from fpbench.plugin import DataHome
 
 NOWHERE = DataHome((Path("/nowhere"),))
 
@@ -197,17 +196,6 @@ def test_other_parameters_are_refused(file: Path, parameters: dict[str, Any]) ->
         _csv(file, **parameters)
 
 
-def test_it_travels_to_a_worker(file: Path) -> None:
-    rule = {"column": "age", "cuts": [25, 35]}
-    said = {"path": str(file), "label_column": "paid", "positive": "yes", "sensitive": rule}
-    made, spec = specify(discover(), "dataset", "csv", said, "here")
-    again = build_component(spec, discover())
-    assert again == made
-    assert made.n_groups == 3
-    assert again.load(NOWHERE).groups == ("age < 25", "25 <= age < 35", "age >= 35")
-    assert _csv(file).n_groups is None
-
-
 # Parquet
 
 
@@ -233,18 +221,6 @@ def test_an_index_with_a_name_is_a_column_of_a_parquet_file(tmp_path: Path) -> N
     assert Parquet(**said, sensitive="sex").load(NOWHERE).digest() == table.digest()
     _people().set_index(np.arange(40)[::-1]).to_parquet(path)
     assert Parquet(**said, sensitive="sex").load(NOWHERE).digest() == table.digest()
-
-
-def test_a_parquet_file_of_which_pandas_wrote_nonsense_is_one_error(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    from pyarrow import Table, parquet
-
-    path = tmp_path / "people.parquet"
-    table = Table.from_pandas(_people())
-    nonsense = {b"pandas": b'{"columns": [{}], "index_columns": []}'}
-    parquet.write_table(table.replace_schema_metadata(nonsense), path)
-    with pytest.raises(DataError, match="people.parquet: cannot be read as parquet: "):
-        Parquet(path=str(path), label_column="paid", sensitive="sex").load(NOWHERE)
 
 
 def test_a_file_that_is_no_parquet_is_one_error(tmp_path: Path) -> None:

@@ -152,21 +152,7 @@ def test_beliefs_count_and_weights_are_costs():
                                       Posterior().correct(problem).values)  # fmt: skip
 
 
-def test_the_claim_of_the_documented_arguments():
-    guess, predictions, labels = [0, 0, 1, 1, 1], [1, 0, 1, 1, 0], [0, 1, 0, 1, 1]
-    weights = [0.5, 2.0, 1.0, 0.1, 3.0]
-    for metric in METRICS:
-        for form in FORMS:
-            found = fpbench.correct(
-                guess, predictions, labels=labels, weights=weights, metric=metric, form=form,
-                tolerance=0.4, corrector="posterior",
-            )  # fmt: skip
-            claim = (RateConstraint(metric, 0.4, form),)
-            arrays = map(np.array, (predictions, labels))
-            check(Problem(np.array(guess), 2, *arrays, claim, np.array(weights)), found)
-
-
-def test_what_is_very_improbable_is_not_impossible():
+def test_improbable_groups_are_possible():
     """Costs too large for their probabilities to differ from 1: still the guess may be wrong."""
     guess, predictions = np.array([0, 0, 1, 1]), np.array([1, 1, 0, 0])
     for cost in (30.0, 40.0, 233.0):
@@ -189,63 +175,7 @@ def test_weights_that_are_no_log_odds_are_refused():
     )
 
 
-def test_what_cannot_be_is_infeasible():
-    for known in (
-        [RateConstraint()],  # one of three is positive
-        [KnownPeople([0, 0], [0, 1])],
-        [ShareBounds(0, 0.6), ShareBounds(1, 0.6)],
-        [RateConstraint(tolerance=1.0), KnownPeople([0, 1, 2], [1, 1, 1])],
-    ):
-        problem = Problem(np.array([0, 1, 1]), 2, np.array([1, 0, 0]), None, tuple(known))
-        found = correct(problem)
-        assert found.status is SolverStatus.INFEASIBLE
-        check(problem, found)
-
-
-@pytest.mark.slow
-def test_the_optimal_correction_is_one_of_the_possible_and_the_posterior_need_not_be():
-    """Where exact finds an answer the posterior has one, and the other way round."""
-    rng = np.random.default_rng(0)
-    differ = 0
-    for _ in range(60):
-        n = int(rng.integers(4, 40))
-        guess, said = rng.integers(0, 2, (2, n))
-        claim = (RateConstraint(tolerance=rng.choice([0.0, 0.01, 0.1])),)
-        problem = Problem(guess, 2, said, None, claim, rng.uniform(0.1, 3, n))
-        exact = fpbench.component("corrector", "exact").correct(problem)
-        found = Posterior().correct(problem)
-        assert (found.values is None) == (exact.values is None)
-        if found.values is not None:
-            differ += not oracles.admissible(problem, found.values)
-            assert found.measures["claim_bits"] >= 0
-    assert differ > 0
-
-
-def test_the_named_groups_are_the_most_accurate_in_expectation():
-    """Truths drawn from the beliefs that satisfy the claim: as accurate as it says."""
-    rng = np.random.default_rng(1)
-    n = 12
-    guess, said = rng.integers(0, 2, n), np.arange(n) % 3 == 0
-    problem = Problem(
-        guess, 2, said.astype(int), None, (RateConstraint(tolerance=0.1),), rng.uniform(0, 2, n)
-    )
-    found = Posterior().correct(problem)
-    exact = fpbench.component("corrector", "exact").correct(problem)
-    p = expit(np.where(guess == 1, problem.weights, -problem.weights))
-    truths = (rng.random((60_000, n)) < p).astype(int)
-    possible = truths[oracles.satisfied(problem, truths)]
-    assert len(possible) / len(truths) == pytest.approx(
-        2 ** -found.measures["claim_bits"], abs=0.01
-    )
-    accuracy = (possible == found.values).mean()
-    assert accuracy == pytest.approx(found.measures["expected_accuracy"], abs=0.005)
-    assert accuracy >= (possible == exact.values).mean() - 1e-12
-    assert (truths == guess).mean() == pytest.approx(
-        found.measures["prior_expected_accuracy"], abs=0.005
-    )
-
-
-def test_at_even_odds_the_guess_stays():
+def test_ties_keep_the_guess():
     # Groups change places without changing the rates: nothing tells one from the other.
     guess = np.array([0, 1, 1, 0])
     problem = Problem(
@@ -257,14 +187,7 @@ def test_at_even_odds_the_guess_stays():
     assert found.objective == 0
 
 
-def test_nothing_known_is_refused():
-    problem = Problem(np.array([0, 1, 1]), 2, np.array([1, 0, 0]), None, ())
-    with pytest.raises(InputError) as error:
-        Posterior().correct(problem)
-    assert str(error.value) == "corrector 'posterior' needs a claim, and nothing was claimed"
-
-
-def test_what_it_goes_with():
+def test_incompatible_components():
     for groups in ("sex", "race"):
         assert Posterior().incompatible(Adult(sensitive=groups)) is None
     assert Posterior().incompatible(Published()) is None

@@ -44,21 +44,18 @@ def publish(context, seed=0, **parameters):
 
 @pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {},
-        {"order": 2, "metrics": ["selection-rate", "true-positive-rate", "false-positives"]},
-        {"by": ["city"], "min_group": 20},
-        {"order": 2, "min_group": 8, "complementary": True},
-        {"order": 2, "decimals": 1},
-        {"round_to": 5},
-        {"order": 2, "sizes": False, "decimals": 3},
-        {"order": 2, "tables": [[], ["age", "city"]]},
-        {"order": 2, "leavers": 3},
-        {"bins": {"age": [30, 50]}, "leavers": 1},
-    ],
-)
+@pytest.mark.parametrize("parameters", [
+    {},
+    {"order": 2, "metrics": ["selection-rate", "true-positive-rate", "false-positives"]},
+    {"by": ["city"], "min_group": 20},
+    {"order": 2, "min_group": 8, "complementary": True},
+    {"order": 2, "decimals": 1},
+    {"round_to": 5},
+    {"order": 2, "sizes": False, "decimals": 3},
+    {"order": 2, "tables": [[], ["age", "city"]]},
+    {"order": 2, "leavers": 3},
+    {"bins": {"age": [30, 50]}, "leavers": 1},
+])  # fmt: skip
 def test_what_a_report_tells_is_true_of_the_target_people(parameters, k):
     context = make_context(k=k)
     claim = publish(context, **parameters)
@@ -192,7 +189,7 @@ def test_rows_say_what_a_report_gives_away_and_what_it_is_good_for(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_else_is_known_counts_with_the_report(tmp_path):
+def test_other_facts_are_added_to_those_of_the_report(tmp_path):
     more = 'also = [{ use = "known", share = 0.3 }, { use = "share", group = "A" }]'
     rows = run_matrix(tmp_path, more)
     assert (rows.people_proven[["report order=1", "report order=2"]] >= 0.299).all()

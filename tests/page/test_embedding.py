@@ -38,7 +38,7 @@ def test_values_that_recur_are_written_once():
     assert embedding.encode_column(["a", "b", "c"]) == {"all": ["a", "b", "c"]}
 
 
-def test_what_a_browser_cannot_hold_is_spelt_out():
+def test_numbers_beyond_javascript_are_texts():
     coded = embedding.encode_column([math.nan, -math.inf, 2**53 + 1])
     assert coded["all"] == [{"is": "nan"}, {"is": "-inf"}, {"is": "9007199254740993"}]
     assert embedding.to_plain(np.float64(0.5)) == 0.5

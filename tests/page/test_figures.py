@@ -10,7 +10,6 @@ from runs import HOSTILE
 
 import fpbench
 from fpbench.base.errors import InputError, StoreError
-from fpbench.page import figures as making
 from fpbench.page.drawing import draw
 from fpbench.page.figures import MOST_SERIES
 from fpbench.page.gathered import gather
@@ -217,19 +216,6 @@ def test_without_matplotlib_the_command_that_installs_it_is_said(real, monkeypat
 def test_a_run_that_was_not_run_has_no_figures(toy_run, tmp_path):
     with pytest.raises(StoreError, match="not a run directory"):
         gather(fpbench.Run(tmp_path / "none"))
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("learner", "at 1,", "at 1"),
-        ("learner.epsilon", "epsilon=1", "epsilon=1"),
-        ("learner.epsilon", "", "without epsilon"),
-        ("learner", "", "no learner"),
-    ],
-)
-def test_what_is_left_of_a_label_ends_in_no_comma(name, value, words):
-    assert making._describe_value(name, value) == words
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """The report as a file: what it carries, what it asks for, and what it says of bad runs."""
 
 import base64
-import csv
 import hashlib
 import math
 import re
@@ -107,12 +106,6 @@ def test_it_says_first_what_the_run_says(real, audited, text):
     apart = ", ".join(said["boards"][0]["apart"])
     assert sentence.startswith(f"Of 4 lines ({apart}), pafer epsilon=1.0, ")
     assert f" has the least error: {least}; 3 others are tied with it." in sentence  # of 2 seeds
-
-
-def test_components_have_a_summary(text):
-    components = carried(text)["components"]
-    assert all(one["summary"] for by_label in components.values() for one in by_label.values())
-    assert carried(text)["summaries"]["adversary"] == "guesses each person's group"
 
 
 def test_every_cell_is_of_a_session_with_its_versions(real, text):
@@ -272,17 +265,6 @@ def test_without_plotly_the_command_that_installs_it_is_said(real, monkeypatch):
         write_page({"title": "x"})
 
 
-def test_a_run_directory_of_a_newer_version_is_one_error(real, tmp_path, command):
-    directory = tmp_path / "newer"
-    directory.mkdir()
-    with closing(sqlite3.connect(directory / "store.sqlite")) as db, db:
-        db.execute("PRAGMA user_version = 999")
-    done = command("report", directory)
-    assert done.returncode == 2
-    assert "another version of fpbench made it: run its matrix again" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-
-
 @pytest.mark.slow
 def test_the_commands_write_and_list(real, command, tmp_path):
     done = command("report", real.path, "-o", tmp_path / "r.html")
@@ -300,17 +282,6 @@ def test_the_commands_write_and_list(real, command, tmp_path):
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
-def test_it_carries_what_is_exported(real, text, tmp_path):
-    frame = real.frame()
-    frame.to_csv(tmp_path / "rows.csv", index=False)
-    with (tmp_path / "rows.csv").open() as file:
-        exported = list(csv.DictReader(file))
-    for mine, row in zip(rows_of(carried(text)), exported, strict=True):
-        assert mine["cell"] == row["cell"]
-        assert mine["gain"] == float(row["gain"])
-        assert mine["adversary"] == row["adversary"]
-
-
 def test_the_code_of_the_documentation_reads_the_file(real, text, tmp_path, monkeypatch):
     docs = Path(__file__).parents[2] / "docs" / "report.md"
     (code,) = re.findall(r"^```python\n(.*?)^```", docs.read_text(), re.M | re.S)
@@ -319,12 +290,3 @@ def test_the_code_of_the_documentation_reads_the_file(real, text, tmp_path, monk
     names = {}
     exec(code, names)
     assert names["gains"] == [row["gain"] for row in real.rows()]
-
-
-def test_an_archived_run_is_told_to_name_another_file(real, monkeypatch):
-    def refuse(*_, **__):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("fpbench.page.writing.write_file", refuse)
-    with pytest.raises(InputError, match=r"report.html: cannot be written: .*--output"):
-        write_report(real)

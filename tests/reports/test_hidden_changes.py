@@ -135,17 +135,6 @@ def make_towns(n=600):
     return X, rng.integers(0, 2, n), np.array(["f", "m"])[rng.integers(0, 2, n)]
 
 
-@pytest.mark.slow
-def test_a_town_that_tells_its_county():
-    X, predictions, groups = make_towns()
-    exact = FairnessReport.from_predictions(X, predictions, groups, by=list(X), order=2, min_cell=0)
-    people = X, predictions, None
-    assert find_recovered(exact, exact.protect(min_cell=10), people)
-    hidden = exact.protect(min_cell=10, complementary=True)
-    assert not find_recovered(exact, hidden, people)
-    assert (~hidden.suppressed).mean() > 0.6
-
-
 def test_people_are_given_to_a_report_from_a_file(tmp_path):
     X, predictions, groups = make_towns()
     exact = FairnessReport.from_predictions(X, predictions, groups, by=list(X), order=2, min_cell=0)
@@ -184,7 +173,7 @@ def test_nothing_is_given_up_by_chance():
     assert (find_changed(members, change) == ~margin).all()
 
 
-def test_what_need_not_be_hidden_is_published_again():
+def test_unneeded_suppressions_are_published():
     """Of two rows of three cells, one of each is secret: two more are enough."""
     members = csr_array(np.vstack([np.eye(6), np.kron(np.eye(2), np.ones(3)),
                                    np.tile(np.eye(3), 2)]))  # fmt: skip

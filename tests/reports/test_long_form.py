@@ -45,14 +45,8 @@ FILES = [
     (TABLE.replace("selection-rate", "selection_rate"), None),
     (TABLE.replace("a,f,selection-rate", "a,f,selection-rte"), "did you mean 'selection-rate'"),
     (TABLE.replace("selection-rate", "precision"), "unknown metric 'precision'; valid: selection"),
-    (
-        TABLE + "a,m,selection_rate,0.25,16\n",
-        "rows 3 and 4 .* 'selection_rate'\\): leave one of them",
-    ),
-    (
-        TABLE + "a,m,rejection rate,0.75,16\n",
-        "rows 3 and 4 .* 'rejection rate'\\): leave one of them",
-    ),
+    (TABLE + "a,m,selection_rate,0.25,16\n", "rows 3 and 4 .* 'selection_rate'"),
+    (TABLE + "a,m,rejection rate,0.75,16\n", "rows 3 and 4 .* 'rejection rate'"),
     (b"PK\x03\x04\x00\xff", "is a spreadsheet, or another zip archive: save it as CSV"),
     (b"\x1f\x8b\x08\xff", "is compressed by gzip: unpack it"),
     (TABLE.replace("16", "0x10"), "row 3, column 'n': '0x10' is not a number"),
@@ -81,41 +75,32 @@ def test_csv_is_read_or_refused(content, message, tmp_path):
     pd.testing.assert_frame_equal(report.to_frame(), FairnessReport.from_frame(FRAME).to_frame())
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda frame: frame.convert_dtypes(),
-        lambda frame: frame.astype(dict.fromkeys(["job", "group", "metric"], "category")),
-        lambda frame: frame.assign(value=frame["value"].map(str), n=frame["n"].map(float)),
-        lambda frame: frame.assign(value=frame["value"].astype(object)),
-    ],
-)
+@pytest.mark.parametrize("change", [
+    lambda frame: frame.convert_dtypes(),
+    lambda frame: frame.astype(dict.fromkeys(["job", "group", "metric"], "category")),
+    lambda frame: frame.assign(value=frame["value"].map(str), n=frame["n"].map(float)),
+    lambda frame: frame.assign(value=frame["value"].astype(object)),
+])  # fmt: skip
 def test_frames_of_any_dtypes_are_the_same_report(change):
     report = FairnessReport.from_frame(change(FRAME))
     pd.testing.assert_frame_equal(report.to_frame(), FairnessReport.from_frame(FRAME).to_frame())
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"value": [True, False, True, False]}, "row 0, column 'value': 'True' is not a number"),
-        ({"n": pd.Series([20, 40, 12, 10**30], dtype=object)}, r"row 3, column 'n': 1e\+30"),
-        ({"group": ["f", np.nan, "f", np.nan]}, "row 1, column 'group': is blank"),
-        ({"index": [1, 2, 3, 4]}, "column 'index' numbers the rows and cuts no slices"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"value": [True, False, True, False]}, "row 0, column 'value': 'True' is not a number"),
+    ({"n": pd.Series([20, 40, 12, 10**30], dtype=object)}, r"row 3, column 'n': 1e\+30"),
+    ({"group": ["f", np.nan, "f", np.nan]}, "row 1, column 'group': is blank"),
+    ({"index": [1, 2, 3, 4]}, "column 'index' numbers the rows and cuts no slices"),
+])  # fmt: skip
 def test_wrong_values_of_frames_are_refused(change, message):
     with pytest.raises(InputError, match=message):
         FairnessReport.from_frame(FRAME.assign(**change))
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("[]", "the report has no rows"),
-        ('[{"group": "f", "n": 3, "n": 4}]', "an object has two values of 'n'"),
-    ],
-)
+@pytest.mark.parametrize(("content", "message"), [
+    ("[]", "the report has no rows"),
+    ('[{"group": "f", "n": 3, "n": 4}]', "an object has two values of 'n'"),
+])  # fmt: skip
 def test_wrong_json_is_refused(content, message, tmp_path):
     (tmp_path / "report.json").write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=message):

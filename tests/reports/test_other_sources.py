@@ -86,7 +86,7 @@ def test_a_metric_frame_is_the_report_that_it_prints():
 
 
 @pytest.mark.slow
-def test_what_of_a_frame_tells_no_counts_is_refused():
+def test_bad_metric_frames_are_refused():
     people = make_people_of_columns(100, 0)
     with pytest.raises(InputError, match="a metric 'accuracy_score', which is not a known rate"):
         FairnessReport.from_metric_frame(make_frame(people, accuracy_score))

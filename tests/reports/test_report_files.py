@@ -85,10 +85,7 @@ def test_described_formats_keep_the_order_of_groups_and_bins_that_are_not_shown(
 
 BAD_JSON = [
     (lambda d: d.clear(), "a report in JSON is a list of rows, or has an object"),
-    (
-        lambda d: d.update(format="fpbench-report 9"),
-        ", not 'fpbench-report 9'",
-    ),
+    (lambda d: d.update(format="fpbench-report 9"), ", not 'fpbench-report 9'"),
     (lambda d: d.update(groups=["ann", "ann"]), "`groups` must be a list of names"),
     (lambda d: d.update(groups=["ann", "eve"]), "unknown group 'bob'"),
     (lambda d: d.update(columns=[]), "`columns` must name each column of slices once"),
@@ -96,10 +93,7 @@ BAD_JSON = [
     (lambda d: d["columns"][1].update(values=["clerk"]), "'farmer' is none of the values that"),
     (lambda d: d["rows"].update(n=[1]), "the columns of `rows` are of different lengths"),
     (lambda d: d["rows"].update(n={"a": 1}), "column 'n' must be a list of texts and numbers"),
-    (
-        lambda d: d["rows"]["value"].__setitem__(3, "x"),
-        "row 3, column 'value': 'x' is not a number",
-    ),
+    (lambda d: d["rows"]["value"].__setitem__(3, "x"), "row 3, column 'value': 'x'"),
 ]
 
 

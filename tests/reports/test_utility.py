@@ -63,15 +63,12 @@ def publish(people, labels=None, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("metrics", "defences"),
-    [
-        (["selection-rate"], {"min_cell": 10}),
-        (["selection-rate"], {"min_group": 15}),
-        (["selection-rate"], {"decimals": 1}),
-        (["true-positive-rate", "false-positive-rate"], {"min_cell": 40}),
-    ],
-)
+@pytest.mark.parametrize(("metrics", "defences"), [
+    (["selection-rate"], {"min_cell": 10}),
+    (["selection-rate"], {"min_group": 15}),
+    (["selection-rate"], {"decimals": 1}),
+    (["true-positive-rate", "false-positive-rate"], {"min_cell": 40}),
+])  # fmt: skip
 def test_utility_is_that_of_a_loop(metrics, defences):
     people = make_people()
     exact = publish(people, labels=True, order=2, metrics=metrics)

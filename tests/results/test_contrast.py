@@ -92,7 +92,7 @@ def test_labels_may_be_paired_by_hand():
     assert read_pairs(["x tolerance=0.1=x tolerance=0.2"]) == {"x tolerance=0.1": "x tolerance=0.2"}
 
 
-def test_what_became_incomparable_is_not_compared():
+def test_runs_with_other_guarantees_are_not_compared():
     (found,) = contrast(rows("a", 0.1, claim_delta=0.0), rows("a", 0.2, claim_delta=1e-6))
     assert found.moves[0].word == "not comparable (claim: delta: 0, then 1e-06)"
     assert found.moves[0].p is None
@@ -120,19 +120,12 @@ def test_under_the_null_runs_differ_as_rarely_as_they_may():
     assert told / 200 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "options", "words"),
-    [
-        (rows("a", 0) + rows("b", 0), rows("c", 0) + rows("d", 0), {}, "no combination in common"),
-        (rows("a", 0), rows("a", 0), {"measure": "gian"}, "did you mean 'gain'?"),
-        (
-            rows("a", 0),
-            rows("bb", 0),
-            {"pairs": {"a": "b"}},
-            "no label 'b' in that run; did you mean 'bb'?",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "options", "words"), [
+    (rows("a", 0) + rows("b", 0), rows("c", 0) + rows("d", 0), {}, "no combination in common"),
+    (rows("a", 0), rows("a", 0), {"measure": "gian"}, "did you mean 'gain'?"),
+    (rows("a", 0), rows("bb", 0), {"pairs": {"a": "b"}},
+     "no label 'b' in that run; did you mean 'bb'?"),
+])  # fmt: skip
 def test_bad_comparisons(old, new, options, words):
     with pytest.raises(InputError) as told:
         contrast(old, new, **options)

@@ -129,7 +129,7 @@ def test_no_other_model_is_the_best_by_what_is_not_printed():
     assert said[1].startswith("Of the best attacks on 2 disclosures, the one here gains most: the ")
 
 
-def test_of_the_other_attacks_the_one_that_gains_most_is_named():
+def test_the_other_attack_with_the_greatest_gain_is_named():
     drawn = np.random.default_rng(1).normal(0, 0.002, 60)
     gains = {"a1": 0.02, "a2": 0.03, "a3": 0.06, "a4": 0.04}
     lines = [
@@ -178,25 +178,23 @@ def test_the_line_that_is_described_leaks_most_of_the_best_of_each_group():
     assert choose_line(swapped) == 4
 
 
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [([0.02], "adds 2.00 points at one seed (other seeds may differ)"),
-     ([-0.02] * 3, "takes away 2.00 points at each of 3 seeds")],
-)  # fmt: skip
+@pytest.mark.parametrize(("values", "words"), [
+    ([0.02], "adds 2.00 points at one seed (other seeds may differ)"),
+    ([-0.02] * 3, "takes away 2.00 points at each of 3 seeds"),
+])  # fmt: skip
 def test_what_equal_seeds_add(values, words):
     assert describe_added(np.array(values), np.array([values])) == words
 
 
-@pytest.mark.parametrize(
-    ("values", "lines", "ends", "words"),
-    [([0.01, 0.03], 1, (0.001, 0.039), "adds 2.00 points (95 %: +0.10 to +3.90)"),
-     ([0.01, 0.03], 3, (0.001, 0.039), "adds 2.00 points (95 % of 3 at once: +0.10 to +3.90)"),
-     ([-0.01, -0.03], 1, (-0.03, -0.01), "takes away 2.00 points (95 %: -3.00 to -1.00)"),
-     ([0.01, 0.03], 1, (0.0, 0.04),
-      "adds nothing that 2 seeds can tell (+2.00 points, 95 %: 0.00 to +4.00)"),
-     ([-0.01, -0.03], 1, (-0.04, 0.0),
-      "adds nothing that 2 seeds can tell (-2.00 points, 95 %: -4.00 to 0.00)")],
-)  # fmt: skip
+@pytest.mark.parametrize(("values", "lines", "ends", "words"), [
+    ([0.01, 0.03], 1, (0.001, 0.039), "adds 2.00 points (95 %: +0.10 to +3.90)"),
+    ([0.01, 0.03], 3, (0.001, 0.039), "adds 2.00 points (95 % of 3 at once: +0.10 to +3.90)"),
+    ([-0.01, -0.03], 1, (-0.03, -0.01), "takes away 2.00 points (95 %: -3.00 to -1.00)"),
+    ([0.01, 0.03], 1, (0.0, 0.04),
+     "adds nothing that 2 seeds can tell (+2.00 points, 95 %: 0.00 to +4.00)"),
+    ([-0.01, -0.03], 1, (-0.04, 0.0),
+     "adds nothing that 2 seeds can tell (-2.00 points, 95 %: -4.00 to 0.00)"),
+])  # fmt: skip
 def test_an_effect_is_one_whose_interval_is_without_zero(monkeypatch, values, lines, ends, words):
     monkeypatch.setattr(sentences, "bound_jointly", lambda *_: ends)
     assert describe_added(np.array(values), np.array([values] * lines)) == words

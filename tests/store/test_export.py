@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import typer.main
 from malformed import command
+from toy_runs import ATTACK
 
 import fpbench
 from fpbench import InputError
@@ -16,14 +17,7 @@ from fpbench.components.names import KINDS
 from fpbench.store.export import export_rows
 from fpbench.store.results import Results
 
-MATRIX = {
-    "seeds": 2,
-    "dataset": [{"use": "flock"}],
-    "learner": [{"use": "parrot"}],
-    "disclosure": [{"use": "oracle"}],
-    "adversary": [{"use": "coin"}],
-    "corrector": [{"use": "flip"}],
-}
+MATRIX = ATTACK | {"seeds": 2}
 
 
 def row(**measures):

@@ -6,6 +6,7 @@ import shutil
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from toy_runs import ATTACK, PARROTS
 
 import fpbench
 from fpbench import InputError
@@ -15,11 +16,9 @@ from fpbench.plugin import Status
 from fpbench.store.merging import merge
 from fpbench.store.store import Store
 
-MATRIX = {
+MATRIX = ATTACK | {
     "title": "toy",
-    "dataset": [{"use": "flock"}],
-    "learner": [{"use": "parrot", "number": {"sweep": [0, 1]}}],
-    "disclosure": [{"use": "oracle"}],
+    "learner": PARROTS,
     "adversary": [{"use": "coin"}, {"use": "peek"}],
     "corrector": [{"use": "flip"}, {"use": "none"}],
 }
@@ -133,7 +132,7 @@ def test_a_cell_that_other_code_made_is_a_conflict(tmp_path):
     assert not (tmp_path / "merged").exists()
 
 
-def test_what_cannot_be_merged(tmp_path, toys):
+def test_runs_that_cannot_be_merged(tmp_path, toys):
     one = made(tmp_path / "one", ["done"])
     with pytest.raises(StoreError, match="two runs or more"):
         merge([one], tmp_path / "merged")

@@ -57,7 +57,7 @@ def test_rows_are_planned_cells_with_what_is_known_of_them(store):
     assert store.environment() == {"python": "3"}
 
 
-def test_what_is_committed_outlives_the_plan(store):
+def test_results_are_kept_when_the_plan_changes(store):
     session = store.begin(ABOUT, {}, CELLS)
     store.add(session, "k0", Status.DONE, 1.0, {})
     store.add(session, "k1", Status.FAILED, 1.0, {}, "why", "trace")
@@ -347,13 +347,10 @@ def test_a_cell_that_is_measured_again_counts_once(store):
 # Versions
 
 
-@pytest.mark.parametrize(
-    ("pragma", "told"),
-    [
-        ("application_id = 0", "another version of fpbench made it: run its matrix again"),
-        ("user_version = 2", "another version of fpbench made it: run its matrix again"),
-    ],
-)
+@pytest.mark.parametrize(("pragma", "told"), [
+    ("application_id = 0", "another version of fpbench made it: run its matrix again"),
+    ("user_version = 2", "another version of fpbench made it: run its matrix again"),
+])  # fmt: skip
 @pytest.mark.parametrize("create", [False, True])
 def test_another_version_is_refused_and_stays_as_it_is(store, tmp_path, pragma, told, create):
     store.begin(ABOUT, {}, CELLS)
@@ -376,25 +373,6 @@ def test_a_second_run_is_refused_while_the_first_goes_on(store):
         assert reader.title == ""
     store.close()
     Store(store.directory, create=True).close()
-
-
-@pytest.mark.slow
-def test_a_second_command_is_refused(command, tmp_path, toys):
-    matrix = tmp_path / "toy.json"
-    with Store(tmp_path / "run", create=True) as store:
-        store.begin(ABOUT, {}, CELLS)
-        matrix = tmp_path / "toy.toml"
-        matrix.write_text(
-            '[[dataset]]\nuse = "flock"\n[[learner]]\nuse = "parrot"\n'
-            '[[auditor]]\nuse = "counter"\nmechanism = { use = "hiss" }\n'
-        )
-        for more in ((), ("--fresh",)):
-            done = command("run", matrix, "--out", tmp_path / "run", *more)
-            assert done.returncode == 2
-            assert "in use by another run" in done.stderr
-            assert "Traceback" not in done.stderr
-        assert len(store.rows()) == 3
-    assert not (tmp_path / "run.1").exists()
 
 
 HOLD = """
@@ -458,93 +436,6 @@ def test_a_full_disk_is_one_clear_error_and_loses_nothing(store):
     assert store.done() == {"k0", "k1"}
 
 
-FILL = """
-import resource, sys
-from pathlib import Path
-from fpbench.errors import StoreError
-from fpbench.plugin import Status
-from fpbench.matrix.plan import Cell
-from fpbench.store.store import Store
-store = Store(Path(sys.argv[1]), create=True)
-cells = [Cell(f"k{i}", {"dataset": "d"}, i) for i in range(1000)]
-session = store.begin({}, {}, cells)
-resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
-done = 0
-try:
-    for cell in cells:
-        store.add(session, cell.key, Status.DONE, 1.0, {"word": cell.key * 1000})
-        done += 1
-except StoreError as error:
-    print(done, error)
-"""
-
-
-@pytest.mark.slow
-def test_a_file_that_cannot_grow_keeps_what_was_committed(tmp_path):
-    """The operating system refuses to write on, in the middle of a run."""
-    done = subprocess.run(
-        [sys.executable, "-c", FILL, tmp_path / "run"], capture_output=True, text=True, check=False
-    )
-    count, _, message = done.stdout.partition(" ")
-    assert "cannot be written" in message
-    assert "what was committed is kept" in message
-    assert done.stderr == ""
-    with Store(tmp_path / "run") as store:
-        assert store.done() == {f"k{i}" for i in range(int(count))}
-    assert int(count) > 5
-
-
-AS_NOBODY = """
-import os, sys, urllib.parse
-from pathlib import Path
-from fpbench.errors import StoreError
-from fpbench.store.store import Store
-if os.geteuid() == 0:  # whom nothing is forbidden
-    os.setresgid(65534, 65534, 65534)
-    os.setresuid(65534, 65534, 65534)
-directory = Path(sys.argv[1])
-with Store(directory) as store:
-    print(sorted(store.done()))
-try:
-    Store(directory, create=True)
-except StoreError as error:
-    print(error)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("killed", [False, True])
-def test_a_directory_that_cannot_be_written(tmp_path, killed):
-    """It is read, the log of a run that was killed included; and to run there is a clear error."""
-    with tempfile.TemporaryDirectory() as place:  # pytest's own are closed to others
-        Path(place).chmod(0o755)
-        check_read_only(tmp_path / "run", Path(place) / "copy", killed)
-
-
-def check_read_only(directory, copy, killed):
-    with Store(directory, create=True) as store:
-        session = store.begin(ABOUT, {}, CELLS)
-        store.add(session, "k0", Status.DONE, 1.0, {})
-        if killed:
-            shutil.copytree(directory, copy)
-            (copy / "store.sqlite-shm").unlink()
-    if not killed:
-        shutil.copytree(directory, copy)
-    assert (copy / "store.sqlite-wal").exists() is killed
-    (copy / "store.lock").chmod(0o444)
-    copy.chmod(0o555)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", AS_NOBODY, copy], capture_output=True, text=True, check=False
-        )
-    finally:
-        copy.chmod(0o755)
-    assert done.stderr == ""
-    first, second = done.stdout.splitlines()
-    assert first == "['k0']"
-    assert second.endswith("store.lock: cannot be written: Permission denied")
-
-
 # Runs from strangers
 
 
@@ -586,34 +477,20 @@ def test_tables_that_are_not_ours_are_refused(store, statement):
     [
         "UPDATE page SET data = x'00'",
         "UPDATE page SET count = -1",
-        "UPDATE page SET count = 9223372036854775807",
-        "UPDATE page SET data = 'text'",
         "UPDATE measure SET data = x'00'",
-        "UPDATE measure SET data = 'text'",
         "UPDATE measure SET data = CAST(zeroblob(length(data) - 3) || x'ffffff' AS BLOB) "
         "WHERE name = 'word'",
         "UPDATE measure SET kind = 'complex'",
-        "UPDATE measure SET kind = 'float' WHERE name = 'word'",
-        "UPDATE measure SET levels = '[]' WHERE name = 'word'",
         "UPDATE measure SET levels = '[[1]]' WHERE name = 'word'",
-        "UPDATE measure SET levels = '{\"x\": 1}' WHERE name = 'word'",
         "UPDATE measure SET levels = '" + "[" * 100_000 + "' WHERE name = 'word'",
-        "UPDATE measure SET levels = '[" + "1" * 5_000 + "]' WHERE name = 'big'",
         "UPDATE measure SET name = 'seed' WHERE name = 'word'",
         "UPDATE result SET measures = '{'",
-        "UPDATE result SET measures = '[1]'",
-        "UPDATE result SET measures = '{\"a\": [1]}'",
         "UPDATE result SET measures = '{\"seed\": 1}'",
-        "UPDATE result SET measures = '" + "[" * 100_000 + "'",
         "UPDATE result SET status = 'marvellous'",
         "UPDATE result SET seconds = 'long'",
         "UPDATE planned SET data = x'0102'",
-        "UPDATE planned SET data = zeroblob(length(data))",
-        "UPDATE combination SET labels = '[]' WHERE id = 1",
         "UPDATE combination SET labels = '{\"dataset\": 3}' WHERE id = 1",
-        "UPDATE combination SET labels = 'no JSON' WHERE id = 1",
         "DELETE FROM combination",
-        "DELETE FROM known",
     ],
 )
 def test_damage_is_one_clear_error(store, statement):
@@ -643,21 +520,6 @@ def test_bytes_that_were_changed_are_no_traceback(tmp_path, data):
             store.rows(), list(store.records()), store.environment(), store.timings(), store.done()
     except StoreError:
         pass
-
-
-@pytest.mark.parametrize("name", ["store.sqlite", "store.sqlite-wal", "store.sqlite-journal"])
-def test_a_store_that_lies_elsewhere_is_refused(store, tmp_path, name):
-    store.begin(ABOUT, {}, CELLS)
-    store.close()
-    target = tmp_path / "precious"
-    target.write_text("mine")
-    (store.directory / name).unlink(missing_ok=True)
-    (store.directory / name).symlink_to(target)
-    why = "fpbench never writes such" if "journal" in name else "is a link; a run directory holds"
-    for create in (False, True):
-        with pytest.raises(StoreError, match=why):
-            Store(store.directory, create=create)
-    assert target.read_text() == "mine"
 
 
 def test_nothing_is_written_through_links(tmp_path, toys):
@@ -692,7 +554,7 @@ def test_fresh_moves_runs_only(tmp_path, toys, monkeypatch):
     assert fpbench.load(tmp_path / "here.1").frame().equals(first)
 
 
-def test_what_cannot_be_moved_aside_stays(tmp_path, toys, monkeypatch):
+def test_a_run_that_cannot_be_renamed_stays(tmp_path, toys, monkeypatch):
     """A place where another disk is mounted, for instance: nothing is copied and then deleted."""
     run = fpbench.run(MATRIX, out=tmp_path / "run").path
     before = {path.name: path.read_bytes() for path in run.iterdir()}

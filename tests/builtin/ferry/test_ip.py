@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 import fpbench
 from fpbench import FpbenchError, InputError, Problem
-from fpbench.builtin.ferry import ip_solver
+from fpbench.builtin.ferry import ip_model, ip_solver
 from fpbench.builtin.ferry.correctors import IP
 from fpbench.builtin.ferry.ip_model import IntegerModel, exclude_counts, simplify
 from fpbench.claims import (
@@ -147,7 +147,7 @@ class TestAgreement:
 
     @pytest.mark.slow
     @pytest.mark.parametrize(("k", "metric"), list(product((2, 3), METRICS)))
-    def test_of_the_model_as_published(self, k, metric):
+    def test_the_published_model_agrees_with_the_exact_solver(self, k, metric):
         instance = problem(50, k, constraints=[claim(0.08, metric)])
         exact = solve_exact(instance)
         check_answer(IP(model="individuals").correct(instance), exact.objective, instance)
@@ -164,11 +164,6 @@ class TestAgreement:
         assume(tightest > 0)
         tight = replace(loose, constraints=(claim(tightest),))
         check_answer(IP(model="counts").correct(tight), solve_exact(tight).objective, tight)
-
-    def test_it_is_deterministic(self):
-        instance = problem(60, 3, weights=False)
-        one, other = (IP(model="counts").correct(instance) for _ in range(2))
-        np.testing.assert_array_equal(one.values, other.values)
 
     def test_the_weights_of_one_problem_may_differ_a_millionfold(self):
         instance = problem(60, 3)
@@ -187,18 +182,15 @@ class TestLinear:
         assert correction.values.tolist() == [1, 0, 1, 0]
         assert correction.objective == 2
 
-    @pytest.mark.parametrize(
-        ("low", "high", "status"),
-        [
-            (-np.inf, np.inf, "optimal"),
-            (0.5, np.inf, "optimal"),
-            (-np.inf, 0.6, "optimal"),
-            (np.inf, np.inf, "infeasible"),
-            (-np.inf, -np.inf, "infeasible"),
-            (0.61, 1e300, "infeasible"),
-            (0.6, 0.6, "optimal"),
-        ],
-    )
+    @pytest.mark.parametrize(("low", "high", "status"), [
+        (-np.inf, np.inf, "optimal"),
+        (0.5, np.inf, "optimal"),
+        (-np.inf, 0.6, "optimal"),
+        (np.inf, np.inf, "infeasible"),
+        (-np.inf, -np.inf, "infeasible"),
+        (0.61, 1e300, "infeasible"),
+        (0.6, 0.6, "optimal"),
+    ])  # fmt: skip
     @pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
     def test_bounds_and_scales(self, low, high, status, scale):
         """0.1 + 0.2 + 0.3 is 0.6 here, whatever floats make of it."""
@@ -236,6 +228,14 @@ class TestLinear:
 
 
 class TestExactness:
+    def test_the_greatest_fraction_up_to_a_bound(self):
+        for d, numerator, denominator in product(range(1, 12), range(8), range(1, 8)):
+            for bound in (Fraction(n, d) for n in range(d + 1)):
+                best = max(
+                    Fraction(min(int(bound * e), numerator), e) for e in range(1, denominator + 1)
+                )
+                assert ip_model._find_greatest(bound, numerator, denominator) == best
+
     @given(
         seed=st.integers(0, 2**32),
         bound=st.fractions(0, 1) | st.floats(0, 1).map(Fraction),
@@ -349,29 +349,6 @@ class TestTime:
         correction = IP(time_limit=1e-9).correct(instance)
         assert correction.bound == instance.weights[:2].sum()
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize("groups", [2, 5])
-    def test_the_work_to_build_the_model_grows_as_the_number_of_people(self, groups):
-        """Counted in calls, which no clock changes; `benchmarks/perf/correctors.py` has times."""
-
-        def count_calls(people):
-            instance, calls = problem(people, groups), 0
-
-            def count(frame, event, argument):
-                nonlocal calls
-                calls += event in ("call", "c_call")
-
-            sys.setprofile(count)
-            try:
-                ip_solver.translate(IntegerModel(CountedProblem(instance), counted=True).program)
-            finally:
-                sys.setprofile(None)
-            return calls
-
-        count_calls(50)  # imports
-        once, twice, thrice = map(count_calls, (300, 600, 900))
-        assert thrice - twice < 1.05 * (twice - once)
-
 
 class TestRefusals:
     @pytest.mark.parametrize("form", ["between-groups", "ratio"])
@@ -398,43 +375,21 @@ class TestRefusals:
             assert correction.status == status
             assert correction.values is None or correction.values.tolist() == truth
 
-    @pytest.mark.parametrize(
-        ("wrong", "message"),
-        [
-            ({"time_limit": 0}, "time_limit: input should be greater than 0"),
-            ({"time_limit": float("nan")}, "time_limit"),
-            ({"model": "people"}, "model"),
-            ({"solver": "hihgs"}, "unknown solver; did you mean 'highs'"),
-            ({"solver": "cplex_drect"}, "did you mean 'cplex_direct'"),
-            ({"solver": ""}, "unknown solver"),
-            ({"solver": 3}, "solver"),
-            ({"threads": 2}, "threads"),
-        ],
-    )
+    @pytest.mark.parametrize(("wrong", "message"), [
+        ({"time_limit": 0}, "time_limit: input should be greater than 0"),
+        ({"time_limit": float("nan")}, "time_limit"),
+        ({"model": "people"}, "model"),
+        ({"solver": "hihgs"}, "unknown solver; did you mean 'highs'"),
+        ({"solver": "cplex_drect"}, "did you mean 'cplex_direct'"),
+        ({"solver": ""}, "unknown solver"),
+        ({"solver": 3}, "solver"),
+        ({"threads": 2}, "threads"),
+    ])  # fmt: skip
     def test_wrong_parameters(self, wrong, message):
         with pytest.raises(ValidationError):
             IP(**wrong)
         with pytest.raises(InputError, match=message):
             fpbench.component("corrector", "ip", **wrong)
-
-    @pytest.mark.parametrize(
-        ("wrong", "message"),
-        [
-            ({"weights": [1, -1, 1]}, "weights: must be positive"),
-            ({"weights": [1, 0, 1]}, "weights: must be positive"),
-            ({"weights": [1, np.nan, 1]}, "weights: must be positive"),
-            ({"weights": [1, np.inf, 1]}, "weights: must be positive"),
-            ({"predictions": [0, 2, 1]}, r"predictions: must be in 0\.\.1"),
-            ({"guess": [0, 3, 1], "groups": 2}, r"guess: must be in 0\.\.1"),
-            ({"tolerance": -0.1}, "tolerance must be between 0 and 1"),
-            ({"tolerance": 1.1}, "tolerance must be between 0 and 1"),
-            ({"metric": "equal-opportunity"}, "labels"),
-        ],
-    )
-    def test_wrong_problems(self, wrong, message):
-        right = {"guess": [0, 1, 1], "predictions": [0, 1, 1], "tolerance": 0.1}
-        with pytest.raises(InputError, match=message):
-            fpbench.correct(**{**right, **wrong}, corrector="ip")
 
 
 class TestSolvers:
@@ -523,15 +478,3 @@ class TestSolvers:
         assert IP(solver="ipopt").solver == "ipopt"
         with pytest.raises(FpbenchError, match=r"needs pyomo: pip install 'fpbench-toolkit\[ip\]'"):
             IP().correct(problem())
-
-    @pytest.mark.slow
-    def test_docplex_may_be_imported_first(self):
-        """Pyomo looks into a docplex that is there already, before it is itself complete."""
-        pytest.importorskip("docplex")
-        script = (
-            "import docplex.cp.model as before, sys\n"
-            "from fpbench.builtin.ferry.ip_solver import check_solver\n"
-            "check_solver('ipopt')\n"
-            "assert sys.modules['docplex.cp.model'] is before\n"
-        )
-        subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)

@@ -5,7 +5,6 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from fairlearn import metrics
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -96,24 +95,6 @@ def test_without_noise_it_is_the_truth(seed, k, metric, mode, policy):
     )  # fmt: skip
     assert release.values == pytest.approx([truth(sample, metric)] * 2, abs=1e-9)
     assert release.measures["invalid_ratio"] == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(
-    ("metric", "theirs"),
-    [
-        ("statistical-parity", metrics.demographic_parity_ratio),
-        ("equal-opportunity", metrics.true_positive_rate_ratio),
-        ("equalized-odds", metrics.equalized_odds_ratio),
-    ],
-)
-def test_it_measures_what_fairlearn_does(seed, metric, theirs):
-    model, sample = people(seed, n=600)
-    release = audit(model, sample, mechanism=Silent(), metric=metric, resamples=0)
-    assert release.values[0] == pytest.approx(
-        theirs(sample.labels, sample.predictions, sensitive_features=sample.sensitive), abs=1e-9
-    )
 
 
 class Asked:
@@ -246,11 +227,11 @@ def test_the_reference_mode_is_the_papers_algorithm():
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("mechanism", ["laplace", "discrete-laplace", "gaussian", "exponential"])
-def test_repetitions_are_reproducible_and_differ(mode, metric, mechanism):
+def test_repetitions_are_reproducible_and_differ(mode, mechanism):
     model, sample = people(1, n=300)
-    given = {**mode, "metric": metric, "mechanism": component("mechanism", mechanism)}
+    mechanism = component("mechanism", mechanism)
+    given = {**mode, "metric": "equalized-odds", "mechanism": mechanism}
     release = audit(model, sample, repetitions=5, resamples=40, **given)
     again = audit(model, sample, repetitions=5, resamples=40, **given)
     np.testing.assert_array_equal(release.values, again.values)
@@ -282,7 +263,7 @@ def test_guarantees_and_what_they_cost():
 
 
 @pytest.mark.parametrize("accounting", ["basic", "zcdp"])
-def test_what_cannot_be_paid_for_in_whole_is_not_begun(accounting):
+def test_an_audit_beyond_the_budget_spends_nothing(accounting):
     """The reference mode asks twice; half an audit is none."""
     model, sample = people(2)
     ledger = Ledger(0.5, 1e-6, accounting=accounting)
@@ -298,7 +279,7 @@ def test_what_cannot_be_paid_for_in_whole_is_not_begun(accounting):
     assert ledger.remaining.epsilon < left.epsilon
 
 
-def test_who_is_overtaken_between_two_answers_is_told_what_it_cost():
+def test_an_audit_that_runs_out_of_budget_says_what_it_spent():
     model, sample = people(2)
     ledger = Ledger(1.0)
 
@@ -520,17 +501,9 @@ def test_what_a_mechanism_cannot_guarantee_is_known_before_it_runs():
     assert partition.incompatible(classic) is None
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"epsilon": 0.0}, {"epsilon": -1.0}, {"epsilon": float("inf")}, {"mode": "paper"},
-        {"metric": "parity"}, {"repetitions": 0}, {"confidence": 1.0}, {"resamples": 5},
-        {"resamples": -1},
-    ],
-)  # fmt: skip
-def test_parameters_out_of_range(wrong):
+def test_few_resamples_are_refused():
     with pytest.raises(ValidationError):
-        Pafer(**{"epsilon": 1.0, "mechanism": component("mechanism", "laplace"), **wrong})
+        Pafer(epsilon=1.0, mechanism=component("mechanism", "laplace"), resamples=5)
 
 
 def test_it_audits_any_tree_it_is_given():

@@ -195,12 +195,6 @@ def test_models_that_can_be_redrawn_are():
         assert row["risk_error"] == pytest.approx(np.std(of_two) / np.sqrt(4001), rel=0.02)
 
 
-def test_a_model_like_its_baseline_has_no_risk():
-    report = excessive_risk(Constant(0.3, Constant(0.3)), crowd(10), crowd(10))
-    assert not report.people["risk"].any()
-    assert not report.overall["risk_gap"].any()
-
-
 # Students of votes
 
 
@@ -419,7 +413,7 @@ def test_without_noise_there_is_no_risk():
             assert (report.bounds["holds"] == 1).all()
 
 
-def test_of_networks_only_what_needs_no_proof_is_said():
+def test_networks_have_no_bounds():
     class Measured(Network):
         def distances(self, parameters):
             return np.arange(len(parameters)) * 1.0
@@ -442,21 +436,18 @@ def test_of_networks_only_what_needs_no_proof_is_said():
 # What is refused
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"repetitions": 0}, "repetitions must be at least 1"),
-        ({"repetitions": 4.0}, "repetitions must be a whole number, not 4.0"),
-        ({"repetitions": 7}, "even for antithetic noise, not 7"),
-        ({"method": "montecarlo"}, "did you mean 'monte-carlo'"),
-        ({"train": crowd(20)}, "the model learnt from its row"),
-        ({"model": student(cls=Doubtful), "method": "closed-form"}, "learns from all its labels"),
-        ({"model": student(cls=Network), "method": "closed-form"}, "needs a logistic student"),
-        ({"model": Constant(0.5)}, "this Constant has none"),
-        ({"model": Constant(0.5, Constant(0.5)), "method": "closed-form"}, "a student of votes"),
-        ({"model": Constant(1.5, Constant(0.5))}, r"predict_proba of Constant must give prob"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"repetitions": 0}, "repetitions must be at least 1"),
+    ({"repetitions": 4.0}, "repetitions must be a whole number, not 4.0"),
+    ({"repetitions": 7}, "even for antithetic noise, not 7"),
+    ({"method": "montecarlo"}, "did you mean 'monte-carlo'"),
+    ({"train": crowd(20)}, "the model learnt from its row"),
+    ({"model": student(cls=Doubtful), "method": "closed-form"}, "learns from all its labels"),
+    ({"model": student(cls=Network), "method": "closed-form"}, "needs a logistic student"),
+    ({"model": Constant(0.5)}, "this Constant has none"),
+    ({"model": Constant(0.5, Constant(0.5)), "method": "closed-form"}, "a student of votes"),
+    ({"model": Constant(1.5, Constant(0.5))}, r"predict_proba of Constant must give prob"),
+])  # fmt: skip
 def test_what_is_refused(change, message):
     model = student()
     given = {"model": model, "train": model.train, "test": crowd(30), **change}

@@ -21,7 +21,6 @@ import fpbench
 from fpbench import Guarantee, InputError, Sample
 from fpbench.builtin.pate.learner import (
     Pate,
-    check_disjoint,
     count_earlier,
     deal_parts,
     hash_records,
@@ -97,13 +96,6 @@ def test_parts_are_disjoint_and_hold_every_private_person(n, teachers, partition
     if partition == "equal":
         sizes = [len(part) for part in found]
         assert max(sizes) - min(sizes) <= 1
-
-
-def test_parts_that_share_somebody_are_refused():
-    with pytest.raises(AssertionError, match="not disjoint"):
-        check_disjoint([np.array([0, 1]), np.array([1])], np.array([0, 1]))
-    with pytest.raises(AssertionError, match="not disjoint"):
-        check_disjoint([np.array([0]), np.array([2, 2])], np.array([0, 1, 2]))
 
 
 @given(st.integers(1, 300), st.integers(1, 30), st.integers(0, 299), st.integers(1, 100))
@@ -438,12 +430,6 @@ def test_all_votes_for_one_label_are_said(make_people, rng):
     assert fit(sample).notes["pate_warning"] is None
 
 
-def test_more_teachers_help(make_people):
-    sample = make_people(3000)
-    few, many = (fit(sample, teachers=k, sigma=20.0).notes for k in (5, 100))
-    assert many["pate_flip_probability"] < few["pate_flip_probability"]
-
-
 @pytest.mark.parametrize(("teachers", "public"), [(341, 60), (9, 400), (9, 1000), (400, 1)])
 def test_too_few_people(teachers, public, make_people):
     says = f"400 training people are too few for public = {public} and teachers = {teachers}"
@@ -496,53 +482,25 @@ def test_features_may_be_categorical_only():
     assert (model.predict(sample.features, np.random.default_rng()) == labels).all()
 
 
-@pytest.mark.parametrize(
-    ("parameters", "says"),
-    [
-        (
-            {"sigma": 0.0, "epsilon": 1.0},
-            "sigma = 0 gives no privacy, but epsilon = 1.0 claims some",
-        ),
-        ({"sigma": 5.0, "epsilon": 1.0}, "sigma and epsilon are equivalent: give one of them"),
-        ({"sigma": -1.0}, "greater than or equal to 0"),
-        ({"penalty": 0.0, "labels": "soft"}, "penalty = 0: with soft labels beyond 0 and 1"),
-        ({"penalty": 0.0}, "penalty = 0: if a plane separates the labels"),
-        ({"teacher_penalty": 0.0}, "teacher_penalty = 0: if a plane separates the labels"),
-        ({"student": "mlp", "labels": "soft"}, 'a network diverges: use "soft-clipped"'),
-        ({"labels": "equation-12"}, "its loss is then not convex"),
-        ({"labels": "soft-weighted"}, "noisy shares that do not sum to 1"),
-        ({"labels": "fuzzy"}, "Input should be 'hard', 'soft' or 'soft-clipped'"),
-        ({"threshold": 0.7}, 'threshold has an effect only with voting = "confident"'),
-        ({"answers": 7}, 'answers has an effect only with voting = "confident"'),
-        ({"epochs": 7}, "epochs has an effect only with an mlp"),
-        ({"delta": 0.0}, "delta"),
-        ({"sigma": math.inf}, "sigma"),
-        ({"sigma": 1e200}, "sigma"),
-        ({"epsilon": math.inf, "sigma": None}, "epsilon"),
-        ({"penalty": math.inf}, "penalty"),
-        ({"teacher_penalty": math.inf}, "penalty"),
-        ({"teachers": 0}, "teachers"),
-    ],
-)
+@pytest.mark.parametrize(("parameters", "says"), [
+    ({"sigma": 0.0, "epsilon": 1.0}, "sigma = 0 gives no privacy, but epsilon = 1.0 claims some"),
+    ({"sigma": 5.0, "epsilon": 1.0}, "sigma and epsilon are equivalent: give one of them"),
+    ({"penalty": 0.0, "labels": "soft"}, "penalty = 0: with soft labels beyond 0 and 1"),
+    ({"penalty": 0.0}, "penalty = 0: if a plane separates the labels"),
+    ({"teacher_penalty": 0.0}, "teacher_penalty = 0: if a plane separates the labels"),
+    ({"student": "mlp", "labels": "soft"}, 'a network diverges: use "soft-clipped"'),
+    ({"labels": "equation-12"}, "its loss is then not convex"),
+    ({"labels": "soft-weighted"}, "noisy shares that do not sum to 1"),
+    ({"threshold": 0.7}, 'threshold has an effect only with voting = "confident"'),
+    ({"answers": 7}, 'answers has an effect only with voting = "confident"'),
+    ({"epochs": 7}, "epochs has an effect only with an mlp"),
+    ({"sigma": math.inf}, "sigma"),
+    ({"sigma": 1e200}, "sigma"),
+    ({"epsilon": math.inf, "sigma": None}, "epsilon"),
+])  # fmt: skip
 def test_what_makes_no_sense_is_refused(parameters, says):
     with pytest.raises(ValidationError, match=says):
         Pate(**parameters)
-
-
-def test_it_can_be_built_from_all_its_parameters():
-    """As a worker does."""
-    for learner in (Pate(), Pate(voting="confident", answers=3), Pate(student="mlp", epochs=3)):
-        assert Pate(**learner.model_dump(mode="json")) == learner
-
-
-def test_equation_12_as_printed_has_no_minimum():
-    """Why it is refused: with both shares negative, far away is better and better."""
-    shares = np.array([-0.2, -0.3])
-
-    def loss(z):
-        return shares[0] * np.logaddexp(0, z) + shares[1] * np.logaddexp(0, -z)
-
-    assert loss(1e6) < loss(1e3) < loss(0.0) > loss(-1e3) > loss(-1e6)
 
 
 @pytest.mark.slow

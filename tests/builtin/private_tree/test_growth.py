@@ -188,7 +188,7 @@ def test_one_class_is_no_error(labels):
     assert ((trees.proba(matrix) > 0.5) == labels).all()
 
 
-def test_nobody_is_no_error():
+def test_trees_of_nobody_are_grown():
     given = candidates(epsilon=2.0)
     trees = grow_trees(
         given, np.zeros((0, 5), np.float32), np.zeros(0, int), 4, np.random.default_rng(0)
@@ -283,7 +283,7 @@ def test_a_ball_is_one_person(tau, thresholds, seed):
         start += size - 1
 
 
-def test_as_the_ball_shrinks_it_is_no_ball():
+def test_a_tiny_ball_splits_as_no_ball():
     matrix, labels, rng = people(3, 200, sizes=())
     matrix += np.float32(0.1)  # nobody is on a threshold
     plain = candidates(sizes=(), epsilon=INF)
@@ -413,7 +413,7 @@ def test_bounds_that_are_next_to_each_other():
     low=st.sampled_from([2.0**24, -(2.0**24) - 3, 0.1, 16_777_217.0]),
     width=st.sampled_from([1.0, 3.0, 7.0, 1e-8]),
 )
-def test_who_is_beyond_the_bounds_goes_as_who_is_on_them(low, width):
+def test_values_beyond_bounds_count_as_the_bounds(low, width):
     """Without being clipped: rules are about values as they are."""
     given = SplitCandidates.of_bounds(
         np.array([low]), np.array([low + width]), TreeRecipe(thresholds=9)

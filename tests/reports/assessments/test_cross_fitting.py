@@ -10,10 +10,11 @@ from scipy.stats import binom
 
 import fpbench
 from fpbench import FairnessReport, InputError, assess
+from fpbench.claims import Facts
 from fpbench.errors import DataError
 from fpbench.plugin import DataHome
 from fpbench.reports.assessments.attack import Allowed, Reader, attack_as_known
-from fpbench.reports.assessments.placebo import measure_placebo
+from fpbench.reports.assessments.placebo import _tell_of_others, measure_placebo
 from fpbench.reports.assessments.prior_beliefs import cross_fit_beliefs
 
 GROUPS = ("f", "m")
@@ -114,14 +115,11 @@ def test_too_few_people_to_learn_from_leave_the_shares():
     assert len(np.unique(result.prior, axis=0)) == 1
 
 
-@pytest.mark.parametrize(
-    ("beliefs", "asked", "matter"),
-    [
-        ([0.4, 0.4], [1], False),
-        ([0.6, 0.4, 0.6, 0.4], [1, 2, 3], False),
-        ([0.6, 0.4, 0.3, 0.3, 0.7, 0.7, 0.7, 0.7], [1, 2, 3, 4, 5, 6, 7], True),
-    ],
-)
+@pytest.mark.parametrize(("beliefs", "asked", "matter"), [
+    ([0.4, 0.4], [1], False),
+    ([0.6, 0.4, 0.6, 0.4], [1, 2, 3], False),
+    ([0.6, 0.4, 0.3, 0.3, 0.7, 0.7, 0.7, 0.7], [1, 2, 3, 4, 5, 6, 7], True),
+])  # fmt: skip
 def test_repetitions_are_added_until_either_half_gives_the_verdict_of_all(beliefs, asked, matter):
     """Of 100 people 60 are m, as the report says: it leaks 20 points to who believes in f."""
     truth = np.r_[np.zeros(40, int), np.ones(60, int)]
@@ -183,6 +181,17 @@ def test_a_placebo_shows_what_the_reader_could_have_learnt_from_others():
     assert exact.error == pytest.approx(
         np.sqrt(abs(exact.leak) / 1000), rel=0.5
     )  # nearly every changed guess became right
+
+
+def test_other_people_tell_numbers_within_the_variance_of_their_shares():
+    """Of 6 others 3, 2 and 1 are in the groups; the greatest variance of 4 people counts."""
+    truth, own = np.array([0, 0, 1, 2, 0, 0, 0, 1, 1, 2]), np.arange(10) < 4
+    everybody = Facts.from_counts(np.ones((10, 1), bool), [[5, 3, 2]])
+    told = _tell_of_others(everybody, np.eye(3)[truth], own)
+    shares = np.array([3.5, 2.5, 1.5]) / 7.5
+    assert told.low[0] == pytest.approx(4 * shares)
+    variance = 4 * shares[0] * (1 - shares[0]) * (1 + 4 / 6)
+    assert told.sigma.ravel() == pytest.approx(np.sqrt(variance))
 
 
 def test_a_placebo_without_time_is_none():

@@ -78,16 +78,13 @@ def test_noise_that_changed_nothing_is_believed_like_the_exact_report(noise):
     assert found.leak == wanted.leak
 
 
-@pytest.mark.parametrize(
-    "defences",
-    [
-        {"min_group": 2},
-        {"min_group": 50},
-        {"min_group": 3, "complementary": True},
-        {"sizes": False},
-    ],
-)
-def test_what_groups_hide_counts_as_all_its_numbers(defences):
+@pytest.mark.parametrize("defences", [
+    {"min_group": 2},
+    {"min_group": 50},
+    {"min_group": 3, "complementary": True},
+    {"sizes": False},
+])  # fmt: skip
+def test_suppression_by_groups_tells_as_many_bits_as_all_numbers(defences):
     X, predictions, groups, _ = make_world(5)
     exact = publish(X, predictions, groups)
     if "sizes" in defences:

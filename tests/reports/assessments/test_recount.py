@@ -139,7 +139,7 @@ def test_no_multipliers_prove_what_is_wrong(drawn):
 
 
 @given(drawn_facts())
-def test_what_a_recount_takes_for_a_world_is_one(drawn):
+def test_a_recount_accepts_valid_worlds_only(drawn):
     """Of another world, and of another published number, too."""
     facts, truth, possible, rng = drawn
     start = np.ones(possible.shape, np.bool_)
@@ -193,17 +193,14 @@ def proven():
     return facts, record_of(facts, worlds)
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "change"),
-    [
-        ("multipliers", "<i8", lambda terms: terms * [1, 0]),
-        ("multipliers", "<i8", lambda terms: terms * [1, -1]),
-        ("multipliers", "<i8", lambda terms: terms * [1, 2**32]),
-        ("proofs", "<i4", lambda proofs: proofs * 0),
-        ("worlds", "<i2", lambda worlds: worlds[:0]),
-        ("worlds", "<i2", lambda worlds: 1 - worlds),
-    ],
-)
+@pytest.mark.parametrize(("name", "kind", "change"), [
+    ("multipliers", "<i8", lambda terms: terms * [1, 0]),
+    ("multipliers", "<i8", lambda terms: terms * [1, -1]),
+    ("multipliers", "<i8", lambda terms: terms * [1, 2**32]),
+    ("proofs", "<i4", lambda proofs: proofs * 0),
+    ("worlds", "<i2", lambda worlds: worlds[:0]),
+    ("worlds", "<i2", lambda worlds: 1 - worlds),
+])  # fmt: skip
 def test_wrong_evidence_is_noticed(proven, name, kind, change):
     facts, record = proven
     assert check_evidence(record, facts).passes
@@ -226,16 +223,13 @@ def test_numbers_that_the_evidence_does_not_show_are_noticed(proven, measure, mo
     assert check_evidence(other, facts).passes == ((measure, more) == ("proven_by_solver", 1))
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda r: r.pop("evidence"), "holds no worlds and proofs"),
-        (lambda r: r["evidence"].update(version=2), "has version 2"),
-        (lambda r: r["evidence"].pop("proofs"), "damaged: proofs"),
-        (lambda r: r["evidence"]["worlds"].update(data="AAAA"), "damaged: worlds"),
-        (lambda r: r["evidence"]["worlds"].update(shape=[1, 1]), "damaged: worlds"),
-    ],
-)
+@pytest.mark.parametrize(("change", "words"), [
+    (lambda r: r.pop("evidence"), "holds no worlds and proofs"),
+    (lambda r: r["evidence"].update(version=2), "has version 2"),
+    (lambda r: r["evidence"].pop("proofs"), "damaged: proofs"),
+    (lambda r: r["evidence"]["worlds"].update(data="AAAA"), "damaged: worlds"),
+    (lambda r: r["evidence"]["worlds"].update(shape=[1, 1]), "damaged: worlds"),
+])  # fmt: skip
 def test_damaged_evidence_is_one_clear_error(proven, change, words):
     facts, record = proven
     other = deepcopy(record)

@@ -11,9 +11,6 @@ from fpbench import FairnessReport, assess
 from fpbench.claims import Facts
 from fpbench.correction import condition_beliefs, propagate
 from fpbench.correction.facts import exact_components
-from fpbench.errors import DataError
-from fpbench.plugin import DataHome
-from fpbench.reports.assessments.prior_beliefs import cross_fit_beliefs
 from fpbench.reports.assessments.riskiest_cells import _bound_gains, _Step, find_riskiest
 
 
@@ -137,38 +134,6 @@ def check_explanation(facts, prior, truth, seed):
     best = max(measure_leak(rng.choice(told, 10, replace=False)) for _ in range(200))
     assert 5 < len(cells) <= 10
     assert measure_leak(numbers) >= best / 2 > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("beliefs", ["shares", "cross-fitted"])
-def test_ten_cells_of_the_recipe_of_readme_explain_what_ten_cells_can(beliefs, order):
-    """4,000 people of Adult, who are hired if they earn much; slices by all of six columns."""
-    columns = "age workclass weight education years marital occupation relationship race sex"
-    try:
-        file = DataHome.default().find("adult.data")
-    except DataError as error:
-        pytest.skip(f"{error}; or set FPBENCH_DATA")
-    frame = pd.read_csv(
-        file, names=[*columns.split(), "gain", "loss", "hours", "country", "income"],
-        skipinitialspace=True, na_values="?",
-    ).sample(4000, random_state=0, ignore_index=True)  # fmt: skip
-    X = frame[["age", "education", "occupation", "marital", "hours", "race"]]
-    hired = (frame.income == ">50K").to_numpy().astype(int)
-    report = FairnessReport.from_predictions(X, hired, frame.sex, by=list(X), order=order)
-    truth = (frame.sex == report.groups[1]).to_numpy().astype(np.intp)
-    prior = np.tile(np.bincount(truth) / 4000, (4000, 1))
-    if beliefs == "cross-fitted":
-        prior = cross_fit_beliefs(X, hired, None, truth, report.groups)
-    check_explanation(report.facts(X, hired), prior, truth, 0)
-
-
-def test_the_legend_says_what_is_counted():
-    people = pd.DataFrame({"job": ["nurse"] * 4 + ["smith"] * 6})
-    hired, sex = np.array([1, 1, 0, 0, 1, 1, 0, 0, 0, 0]), list("fffmmmmmff")
-    report = FairnessReport.from_predictions(people, hired, sex, by=["job"], min_cell=0)
-    told = " ".join(str(assess(report, people, hired, groups=sex, seconds=600)).split())
-    assert "expected to be guessed right after these cells than by the guesses before them" in told
 
 
 def make_telling_report(seed):

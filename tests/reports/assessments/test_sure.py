@@ -67,7 +67,7 @@ def test_a_change_is_another_table(seed):
     assert max(_EPSILONS) == 10
 
 
-def test_who_was_sure_before_is_not_made_sure():
+def test_people_with_sure_beliefs_are_not_counted_as_made_sure():
     X, groups = pd.DataFrame({"a": list("xxyy")}), np.array(list("mmff"))
     report = make_report(X, [1, 1, 1, 1], groups, order=1).to_frame().assign(noise="laplace 0.01")
     for share, sure in ((0.9, 4), (0.9995, 0)):

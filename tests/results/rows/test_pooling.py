@@ -23,16 +23,6 @@ def means(rows):
     return made, {(row["adversary"], row["seed"]): row.get("gain") for row in made.results.rows()}
 
 
-def test_a_mean_is_over_all_settings_of_a_seed():
-    rows = [row(a, x, s, g) for a, x, s, g in (
-        ("a", "l", 0, 1.0), ("a", "m", 0, 3.0), ("a", "l", 1, 5.0), ("a", "m", 1, 7.0),
-        ("b", "l", 0, 0.0), ("b", "m", 0, 1.0), ("b", "l", 1, 0.0), ("b", "m", 1, 2.0),
-    )]  # fmt: skip
-    made, found = means(rows)
-    assert found == {("a", 0): 2.0, ("a", 1): 6.0, ("b", 0): 0.5, ("b", 1): 1.0}
-    assert (made.settings, made.left_out, made.kinds) == (2, 0, ("learner",))
-
-
 def test_a_setting_that_one_line_lacks_counts_for_none():
     rows = [row("a", "l", 0, 1.0), row("a", "easy", 0, 9.0), row("b", "l", 0, 2.0)]
     made, found = means(rows)
@@ -55,12 +45,6 @@ def test_a_line_without_any_result_keeps_the_others_comparable():
     made, found = means(rows)
     assert (made.settings, found["a", 0]) == (2, 1.0)
     assert [r["status"] for r in made.results.rows()] == ["done", "failed"]
-
-
-def test_without_a_common_setting_each_line_has_its_own():
-    made, found = means([row("a", "l", 0, 1.0), row("a", "m", 0, 2.0), row("b", "n", 0, 3.0)])
-    assert made.settings == 0
-    assert found == {("a", 0): 1.5, ("b", 0): 3.0}
 
 
 @given(st.dictionaries(

@@ -28,24 +28,21 @@ def results():
     return Results.of(rows)
 
 
-@pytest.mark.parametrize(
-    ("text", "cells"),
-    [
-        ("learner=pate*", "10 11 12 20 21 22"),
-        ("learner=pate x=[2]", "20 21 22"),
-        ("learner!=pate*", "00 01 02 30 31 32"),
-        ("dataset = d1", "10 11 12 30 31 32"),
-        ("seed>=2", "02 12 22 32"),
-        ("seed==0", "00 10 20 30"),
-        ("epsilon<1", "00 01 02"),
-        ("epsilon<=1", "00 01 02 10"),
-        ("epsilon>3", "32"),
-        ("epsilon!=0", "01 02 10 11 12 20 21 22 30 32"),
-        ("word=w2", "20 21 22"),
-        ("word!=w[01]", "20 21 22 30 31 32"),
-        ("status=failed", "31"),
-    ],
-)
+@pytest.mark.parametrize(("text", "cells"), [
+    ("learner=pate*", "10 11 12 20 21 22"),
+    ("learner=pate x=[2]", "20 21 22"),
+    ("learner!=pate*", "00 01 02 30 31 32"),
+    ("dataset = d1", "10 11 12 30 31 32"),
+    ("seed>=2", "02 12 22 32"),
+    ("seed==0", "00 10 20 30"),
+    ("epsilon<1", "00 01 02"),
+    ("epsilon<=1", "00 01 02 10"),
+    ("epsilon>3", "32"),
+    ("epsilon!=0", "01 02 10 11 12 20 21 22 30 32"),
+    ("word=w2", "20 21 22"),
+    ("word!=w[01]", "20 21 22 30 31 32"),
+    ("status=failed", "31"),
+])  # fmt: skip
 def test_filters(text, cells):
     found = results()
     assert select_rows(found, [read_filter(text)]).cells.tolist() == cells.split()
@@ -57,19 +54,16 @@ def test_filters_are_joined():
     assert select_rows(found, filters).cells.tolist() == ["10", "20"]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("learner", "'learner' is not a filter: write COLUMN=VALUE"),
-        ("leaner=plain", "unknown column 'leaner' to filter by; did you mean 'learner'?"),
-        ("learner=plane", "no row has learner=plane; did you mean 'plain'?"),
-        ("mechanism=laplace", "no row has mechanism=laplace: the run uses none"),
-        ("learner<3", "learner is text"),
-        ("epsilon=many", "'many' is not a number"),
-        ("epsilon>99", "no row has epsilon>99"),
-        ("=3", "is not a filter"),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), [
+    ("learner", "'learner' is not a filter: write COLUMN=VALUE"),
+    ("leaner=plain", "unknown column 'leaner' to filter by; did you mean 'learner'?"),
+    ("learner=plane", "no row has learner=plane; did you mean 'plain'?"),
+    ("mechanism=laplace", "no row has mechanism=laplace: the run uses none"),
+    ("learner<3", "learner is text"),
+    ("epsilon=many", "'many' is not a number"),
+    ("epsilon>99", "no row has epsilon>99"),
+    ("=3", "is not a filter"),
+])  # fmt: skip
 def test_bad_filters_are_one_clear_error(text, words):
     with pytest.raises(InputError) as told:
         select_rows(results(), [read_filter(text)])

@@ -135,7 +135,7 @@ def test_so_many_seeds_are_enough_and_one_less_is_not(comparisons):
         assert bool(notes) is not able
 
 
-def test_what_cannot_be_significant_is_not_counted():
+def test_pairs_without_differences_are_not_counted():
     """A corrector that changes nothing makes many lines alike; they cost the others nothing."""
     rng = np.random.default_rng(0)
     best = rng.normal(1, 0.1, size=8)

@@ -40,18 +40,15 @@ def verdicts(expectations, rows):
 YES, NO, PERHAPS = [1.0] * 5, [-2.0] * 5, [-1.0, 1.0] * 3
 
 
-@pytest.mark.parametrize(
-    ("found", "standing", "matched"),
-    [
-        ({"a": YES, "b": YES}, Standing.HOLDS, 2),
-        ({"a": YES, "b": NO}, Standing.CONDITIONS, 1),
-        ({"a": YES, "b": PERHAPS}, Standing.CONDITIONS, 1),
-        ({"a": YES, "b": PERHAPS, "c": NO}, Standing.RARELY, 1),
-        ({"a": NO, "b": NO}, Standing.FAILS, 0),
-        ({"a": NO, "b": PERHAPS}, Standing.FAILS, 0),
-        ({"a": PERHAPS}, Standing.UNDECIDED, 0),
-    ],
-)
+@pytest.mark.parametrize(("found", "standing", "matched"), [
+    ({"a": YES, "b": YES}, Standing.HOLDS, 2),
+    ({"a": YES, "b": NO}, Standing.CONDITIONS, 1),
+    ({"a": YES, "b": PERHAPS}, Standing.CONDITIONS, 1),
+    ({"a": YES, "b": PERHAPS, "c": NO}, Standing.RARELY, 1),
+    ({"a": NO, "b": NO}, Standing.FAILS, 0),
+    ({"a": NO, "b": PERHAPS}, Standing.FAILS, 0),
+    ({"a": PERHAPS}, Standing.UNDECIDED, 0),
+])  # fmt: skip
 def test_the_standing_of_a_statement(found, standing, matched):
     (one,) = judge_statements(verdicts(stated(), rows("x", **found)))
     assert one.standing is standing
@@ -61,7 +58,7 @@ def test_the_standing_of_a_statement(found, standing, matched):
     assert (one.least, one.greatest) == (min(means), max(means))
 
 
-def test_what_was_not_run_does_not_count():
+def test_skipped_cells_do_not_count():
     skipped = [{"dataset": "c", "seed": 0, "status": "skipped", "learner": "l", "reason": "gone"}]
     (one,) = judge_statements(verdicts(stated(), rows("x", a=YES) + skipped))
     assert (one.standing, one.counts) == (Standing.HOLDS, {"matched": 1})
@@ -117,7 +114,7 @@ def test_a_statement_that_holds_in_few_cases_says_where():
     assert judged.where == {"matched": ("a",), "deviates": ("b", "c")}
 
 
-def test_of_many_reasons_the_first_are_given():
+def test_only_the_first_reasons_are_listed():
     (one,) = verdicts(stated(), rows("x", a=YES))
     lost = [
         replace(one, outcome=ExpectationOutcome.NOT_RUN, note=f"reason {i}")
