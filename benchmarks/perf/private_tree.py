@@ -37,7 +37,7 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from fpbench.builtin.private_tree.private_tree import PrivateFairTree
+from fpbench.builtin.private_tree.learners import PrivateFairTree
 from numpy.typing import NDArray
 from platformdirs import user_cache_dir
 from rich.console import Console

@@ -1,0 +1,1 @@
+"""What can be done to a report before it is published: noise, rounding, suppression."""

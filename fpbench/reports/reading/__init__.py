@@ -1,0 +1,1 @@
+"""Reports from files, long tables and metric frames."""
