@@ -37,7 +37,6 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from fpbench.builtin.private_tree.learners import PrivateFairTree
 from numpy.typing import NDArray
 from platformdirs import user_cache_dir
 from rich.console import Console
@@ -47,6 +46,7 @@ from sklearn.tree import DecisionTreeClassifier
 from fpbench import Sample
 from fpbench.builtin import PrivateTreeClassifier
 from fpbench.builtin.datasets.adult import Adult
+from fpbench.builtin.private_tree.learners import PrivateFairTree
 from fpbench.models import encode
 from fpbench.plugin import DataHome
 
