@@ -398,9 +398,12 @@ class Facts(Constraint):
         The next whole number is then e^30 times less likely. No proof may rest on them.
         """
         kind, width, _ = self.laws
+        told = self.low
+        if self.groups == 2:  # one number tells the other
+            told = np.where(np.isfinite(told), told, self.sizes[:, None] - told[:, ::-1])
         with np.errstate(invalid="ignore", divide="ignore"):  # without a measurement
-            counts = np.rint(self.low)
-            near = 1 - 2 * np.abs(self.low - counts).max(axis=1)
+            counts = np.rint(told)
+            near = 1 - 2 * np.abs(told - counts).max(axis=1)
             lead = near / np.where(kind == GAUSSIAN, 2 * width**2, width)
         sure = self.noisy & (lead > _SURE) & (counts >= 0).all(axis=1)
         sure &= counts.sum(axis=1) == self.sizes

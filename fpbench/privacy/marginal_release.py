@@ -136,14 +136,16 @@ class NoisyMarginals:
     answers
         (cells, measured groups) noisy counts: of the last of two groups, or of all; NaN where
         none is measured.
-    deviation
-        (cells,) standard deviation of the noise.
+    law, width
+        Name of the noise's distribution, `gaussian` or `laplace`, and its (cells,) standard
+        deviations or scales.
     guarantee
         For the change of one person's group.
     """
 
     answers: _Floats
-    deviation: _Floats
+    law: str
+    width: _Floats
     guarantee: Guarantee
 
 
@@ -174,8 +176,9 @@ def measure_marginals(
     bounds = np.broadcast_to(upper[:, None], measured.shape)
     answers = mechanism.release(measured, reach, epsilon, rng, bounds) / weight[:, None]
     sigma, scale = mechanism.find_noise_law(reach, epsilon, upper)
+    law, width = ("gaussian", sigma) if sigma.any() else ("laplace", scale)
     return NoisyMarginals(
-        np.where(known[:, None], answers, np.nan), np.sqrt(sigma**2 + 2 * scale**2) / weight,
+        np.where(known[:, None], answers, np.nan), law, width / weight,
         mechanism.guarantee(epsilon, "attribute"),
     )  # fmt: skip
 
@@ -197,7 +200,7 @@ def fit_people(marginals: Marginals, noisy: NoisyMarginals, groups: int) -> _Cod
     effects, spread = _find_effects(marginals)
     parts = effects.T.tocsr()
     free = 1 if groups == 2 else groups
-    deviation = np.maximum(noisy.deviation, _LEAST)
+    deviation = np.maximum(noisy.width * (2**0.5 if noisy.law == "laplace" else 1), _LEAST)
     precision = (1 / deviation**2)[:, None] * np.isfinite(noisy.answers)
     answers = np.nan_to_num(noisy.answers)
     none = np.zeros((len(sizes), 1))

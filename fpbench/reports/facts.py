@@ -95,7 +95,9 @@ def find_facts_and_rows(
             mine = (report.label[rows] == label) & ~report.suppressed[rows]
             for noisy in (False, True):
                 part = mine & (report.noisy[rows] == noisy)
-                if part.any():
+                if part.any() and noisy and report.is_fitted:
+                    finder.add_measured(where, rows[part], cells[part], inside)
+                elif part.any():
                     finder.add_rows(where, rows[part], cells[part], inside)
             hidden = (report.label[rows] == label) & (report.below[rows] > 0)
             if hidden.any():
@@ -262,6 +264,17 @@ class _Finder:
         if not noisy and not report.round_to and (loose := rate & (within > 0)).any():
             sizes = n[loose].astype(np.float64)
             self._add(where, False, people, cells[loose], group[loose], (sizes, sizes), rows[loose])
+
+    def add_measured(
+        self, where: _Where, rows: NDArray[np.intp], cells: Codes, people: Codes
+    ) -> None:
+        """Add the noisy numbers to which those of rows were fitted, which tell no more."""
+        measured = self.report.measured[rows]
+        own, prediction = np.nonzero(np.isfinite(measured))
+        if len(own):
+            ends, keys = measured[own, prediction], 2 * cells[own] + prediction
+            group = self.report.group[rows[own]]
+            self._add(where, True, self._split(people), keys, group, (ends, ends), rows[own])
 
     def _add_unsized(
         self, where: _Where, rows: NDArray[np.intp], cells: Codes, people: Codes, unsized: Mask

@@ -319,7 +319,7 @@ class FairnessReport(ReportRows):
         """Long form: slice columns (blank where a slice is not cut), group, metric, value, n.
 
         And where values are rounded, have noise or are suppressed: `within`, `round_to`, `noise`,
-        `guarantee` (of all rows, in the first), `below`.
+        `measured`, `guarantee` (of all rows, in the first), `below`.
         """
         import pandas as pd
 
@@ -339,6 +339,12 @@ class FairnessReport(ReportRows):
                 f"{LAWS[law]} {width!r}" if law else ""
                 for law, width in zip(self.law.tolist(), self.width.tolist(), strict=True)
             ]
+        if self.is_fitted:
+            frame["measured"] = [
+                " ".join("-" if np.isnan(number) else repr(number) for number in row)
+                if np.isfinite(row).any() else ""
+                for row in self.measured.tolist()
+            ]  # fmt: skip
         if (stated := self.stated) is not None and len(self):
             frame["guarantee"] = [stated.model_dump_json(), *[""] * (len(self) - 1)]
         if self.below.any():

@@ -67,7 +67,7 @@ class StatedGuarantee(BaseModel):
 
 _MOST_EMPTY = 100
 """How many places there may be for each row, if they are many: one a group, metric and slice."""
-_PER_ROW = ("cells", "metric", "group", "value", "n", "within", "law", "width", "below")
+_PER_ROW = ("cells", "metric", "group", "value", "n", "within", "law", "width", "below", "measured")
 
 
 _CODED = ("cells", "group", "within")
@@ -117,6 +117,10 @@ class ReportRows:
     below
         (R,) of a suppressed value: some group of the slice has fewer people than this, among whom
         the metric counts; 0 where nothing is said.
+    measured
+        (R, 2) of a noisy row whose numbers were fitted to others: the measured numbers of its
+        people with prediction 0 and 1. These have the noise, and a row without any tells no more.
+        NaN of every row of a report without fitted numbers.
     round_to
         Numbers of people were rounded at random to multiples of this, those behind rates too; 0
         where they were not.
@@ -143,6 +147,7 @@ class ReportRows:
     law: Codes
     width: Floats
     below: Codes
+    measured: Floats
     round_to: int = 0
     defences: Mapping[str, Any] = field(default_factory=dict)
     guarantee: StatedGuarantee | None = None
@@ -177,6 +182,11 @@ class ReportRows:
     def noisy(self) -> Mask:
         """(R,) whether a row has noise."""
         return self.law > 0
+
+    @cached_property
+    def is_fitted(self) -> bool:
+        """Whether noisy numbers are those that `measured` ones were fitted to."""
+        return bool(np.isfinite(self.measured).any())
 
     @property
     def sigma(self) -> Floats:

@@ -57,7 +57,8 @@ MISSING = ("na", "n/a", "nan", "none", "null", "<na>")
 """Texts that programs write for a missing value, in lower case."""
 
 FIXED_COLUMNS = (
-    "group", "metric", "value", "n", "within", "round_to", "noise", "guarantee", "below"
+    "group", "metric", "value", "n", "within", "round_to", "noise", "measured", "guarantee",
+    "below",
 )  # fmt: skip
 """Columns of the long form that are not slice columns; those after `n` only if needed."""
 

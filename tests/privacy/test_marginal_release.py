@@ -108,7 +108,7 @@ def test_noise_that_hides_everything_leaves_the_shares_of_everybody():
     kinds = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
     marginals = Marginals.of(kinds, np.full(4, 1000), [(0, 1)], [(0, 1)], pure=True)
     rng = np.random.default_rng(0)
-    noisy = NoisyMarginals(rng.normal(0, 1e9, (4, 1)), np.full(4, 1e9), None)
+    noisy = NoisyMarginals(rng.normal(0, 1e9, (4, 1)), "gaussian", np.full(4, 1e9), None)
     np.testing.assert_allclose(fit_people(marginals, noisy, 2), 500, atol=1)
 
 

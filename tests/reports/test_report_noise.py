@@ -192,10 +192,27 @@ def test_without_noise_the_table_is_the_true_one(seed, k, metrics):
 
 
 @pytest.mark.parametrize("noise", ["laplace", "discrete-laplace", "gaussian", "exponential"])
-def test_fitted_numbers_are_read_as_of_normal_noise(noise):
-    """And no law limits what they tell: the guarantee does."""
-    report, people, _ = make_exact(200, metrics=["selected", "rejected"])
+def test_readers_of_fitted_numbers_know_the_noisy_ones(noise):
+    """With the law of the noise; and no law limits what fitted ones tell: the guarantee does."""
+    report, people, groups = make_exact(200, metrics=["selected", "rejected", "selection-rate"])
     own = {"noise": noise, "epsilon": 4.0} | ({"delta": 1e-3} if noise == "gaussian" else {})
     fitted = report.protect(**own, rng=0)
-    assert fitted.stated.fitted and (fitted.sigma > 0).all()
-    assert (fitted.facts(*people).sigma > 0).all()
+    assert fitted.stated.fitted and fitted.noisy.all()
+    facts = fitted.facts(*people)
+    for read in (FairnessReport.from_frame(fitted.to_frame()), fitted.take(fitted.is_rate)):
+        again = read.facts(*people)
+        np.testing.assert_array_equal(again.low, facts.low)
+        np.testing.assert_array_equal(again.laws.width, facts.laws.width)
+    assert np.isinf(facts.low[:, 0]).all()  # nobody measured the first of two groups
+    of_last = facts.sets @ (np.asarray(groups) == fitted.groups[1])
+    width = facts.laws.width * (1 if noise == "gaussian" else 2**0.5)
+    off = (facts.low[:, 1] - of_last) / width
+    assert 0.5 < off.std() < 2
+
+
+@pytest.mark.parametrize("text", ["1 2 3", "a b", "-", "- -", "inf 2"])
+def test_measured_numbers_that_are_none_are_refused(text):
+    frame = make_exact(60)[0].protect(noise="laplace", epsilon=1.0, rng=0).to_frame()
+    frame.loc[3, "measured"] = text
+    with pytest.raises(InputError, match="row 3, column 'measured': .* must be the noisy numbers"):
+        FairnessReport.from_frame(frame)

@@ -61,8 +61,18 @@ class Counts:
             numbers[first].sum(axis=1), place,
         )  # fmt: skip
 
-    def publish(self, blocks: ExactBlocks, law: int = 0, width: Floats | None = None) -> ReportRows:
-        """The rows of the blocks with these numbers, the law of their noise and its (A,) widths."""
+    def publish(
+        self,
+        blocks: ExactBlocks,
+        law: int = 0,
+        width: Floats | None = None,
+        measured: Floats | None = None,
+    ) -> ReportRows:
+        """The rows of the blocks with these numbers.
+
+        With the law of their noise and its (A,) widths, and the (A, K) measured numbers that they
+        were fitted to.
+        """
         k = len(blocks.groups)
         people = np.concatenate([self.people, np.zeros((1, k))])  # the last, where there is none
         rejected, selected = people[self.place[:, 0]], people[self.place[:, 1]]
@@ -74,7 +84,11 @@ class Counts:
         if width is None:
             return rows
         widths = np.repeat(np.append(width, 0.0)[self.place].max(axis=1), k)
-        return replace(rows, law=np.where(widths > 0, law, 0), width=widths)
+        rows = replace(rows, law=np.where(widths > 0, law, 0), width=widths)
+        if measured is None:
+            return rows
+        told = np.concatenate([measured, np.full((1, k), np.nan)])[self.place]
+        return replace(rows, measured=told.transpose(0, 2, 1).reshape(-1, 2))
 
 
 def round_at_random(rows: ReportRows, base: int, rng: np.random.Generator) -> ReportRows:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fpbench.claims.count_laws import GAUSSIAN
-from fpbench.claims.set_counts import Floats
+from fpbench.claims.count_laws import LAWS, Floats
 from fpbench.components.mechanism import Mechanism
 from fpbench.privacy.marginal_release import (
     Marginals,
@@ -79,16 +78,12 @@ class FittedCounts:
         true[self.place[told]] = self.counts.people[told]
         return measure_marginals(self.marginals, true, mechanism, epsilon, rng)
 
-    def fit(self, noisy: NoisyMarginals) -> tuple[Floats, Floats]:
-        """(A, K) whole numbers of one table of people, and (A,) widths of their noise.
-
-        A number that is not measured is as noisy as the sum of measured ones that it is, of the
-        table in which that is least.
-        """
+    def fit(self, noisy: NoisyMarginals) -> Floats:
+        """(A, K) whole numbers of one table of people."""
         marginals, groups = self.marginals, self.counts.people.shape[1]
         people = fit_people(marginals, noisy, groups)
         keys = np.column_stack([self.counts.cells, self.counts.label, self.counts.prediction])
-        answers, width = np.zeros((len(keys), groups)), np.full(len(keys), np.inf)
+        answers = np.zeros((len(keys), groups))
         views, which = np.unique(keys >= 0, axis=0, return_inverse=True)
         for view, cut in enumerate(views):
             own, table = np.flatnonzero(which.ravel() == view), np.flatnonzero(cut).tolist()
@@ -97,14 +92,16 @@ class FittedCounts:
             sums = np.zeros((int(same.max(initial=-1)) + 1, groups))
             np.add.at(sums, same[:many], people)
             answers[own] = sums[same[many:]]
-            for codes, columns in zip(marginals.codes, marginals.tables, strict=True):
-                if set(table) <= set(columns):
-                    cells, at = np.unique(codes, return_index=True)
-                    spread = np.bincount(
-                        same[at], weights=noisy.deviation[cells] ** 2, minlength=len(sums)
-                    )
-                    width[own] = np.minimum(width[own], np.sqrt(spread[same[many:]]))
-        return answers, width * (2**0.5 if groups == 2 else 1)
+        return answers
+
+    def list_measured(self, noisy: NoisyMarginals) -> tuple[Floats, Floats]:
+        """(A, K) noisy numbers, NaN where none was measured, and (A,) widths of their noise."""
+        told, groups = self.place >= 0, self.counts.people.shape[1]
+        width = np.full(len(self.place), noisy.width.max(initial=0.0))
+        width[told] = noisy.width[self.place[told]]
+        measured = np.full((len(self.place), groups), np.nan)
+        measured[told, -noisy.answers.shape[1] :] = noisy.answers[self.place[told]]
+        return measured, width
 
 
 def add_fitted_noise(
@@ -116,14 +113,14 @@ def add_fitted_noise(
 ) -> ReportRows:
     """The rows with numbers of one table of people that is likely given noisy numbers.
 
-    Readers take each number for one with normal noise of the spread that was added: of independent
-    normal noise, the nearest numbers tell as much as the noisy ones. Where there are two groups,
-    both numbers say what was measured once, so either has twice the variance.
+    The noisy numbers are told beside them: they cost no more privacy, and it is from these that a
+    reader learns most. Whoever has the fitted numbers alone learns less.
     """
     blocks = ExactBlocks.of(rows, "noise")
     guarantee = mechanism.guarantee(epsilon, "attribute")
     fitted = FittedCounts.of(blocks, people, pure=guarantee.delta == 0)
-    answers, width = fitted.fit(fitted.measure(mechanism, epsilon, rng))
+    noisy = fitted.measure(mechanism, epsilon, rng)
+    measured, width = fitted.list_measured(noisy)
     stated = StatedGuarantee(
         guarantee=guarantee,
         mechanism={"use": mechanism.name, **mechanism.model_dump(mode="json")},
@@ -131,7 +128,9 @@ def add_fitted_noise(
         changes=int(fitted.marginals.find_reach(len(rows.groups)).l1),
         fitted=True,
     )
-    published = replace(fitted.counts, people=answers).publish(blocks, GAUSSIAN, width)
+    published = replace(fitted.counts, people=fitted.fit(noisy)).publish(
+        blocks, LAWS.index(noisy.law), width, measured
+    )
     record = {
         "noise": stated.mechanism,
         "epsilon": guarantee.epsilon,

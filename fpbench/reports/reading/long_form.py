@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +104,7 @@ def read_frame(
     report = ReportRows(
         tuple(columns), names, cells, metric, np.array([where[name] for name in group]), value,
         np.where(np.isnan(n), -1, n).astype(np.int64), within, law, noise,
-        below.astype(np.int64), _read_round_to(frame),
+        below.astype(np.int64), _read_measured(frame, law), _read_round_to(frame),
     )  # fmt: skip
     _check_values(report)
     _check_repeats(report, _read_texts(frame, "metric"))
@@ -291,6 +292,25 @@ def _read_noise(frame: DataFrame) -> tuple[Codes, Floats]:
                 )
             laws[row] = LAWS.index(law)
     return laws, widths
+
+
+def _read_measured(frame: DataFrame, law: Codes) -> Floats:
+    """(R, 2) measured numbers that published ones were fitted to; NaN where there are none."""
+    measured = np.full((len(frame), 2), np.nan)
+    if "measured" not in frame:
+        return measured
+    for row, text in enumerate(_read_texts(frame, "measured")):
+        if not text:
+            continue
+        with suppress(ValueError):
+            measured[row] = [np.nan if part == "-" else float(part) for part in text.split()]
+        own = measured[row]
+        if not law[row] or np.isnan(own).all() or (np.abs(own) > _GREATEST).any():
+            raise InputError(
+                f"row {row}, column 'measured': {text!r} must be the noisy numbers of people with "
+                "prediction 0 and 1, as '17.5 40', or - for one, beside a noise"
+            )
+    return measured
 
 
 def _read_guarantee(frame: DataFrame) -> StatedGuarantee | None:
