@@ -31,7 +31,9 @@ def to_fraction(number: float | Fraction) -> Fraction:
     """
     from fractions import Fraction
 
-    return number if isinstance(number, Fraction) else Fraction(str(float(number)))
+    if isinstance(number, Fraction):  # perhaps of numpy's integers, which overflow
+        return Fraction(int(number.numerator), int(number.denominator))
+    return Fraction(str(float(number)))
 
 
 DECIMALS = 4

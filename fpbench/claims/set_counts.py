@@ -20,6 +20,7 @@ from fpbench.base.arguments import check_pairs, check_whole_number, to_array, to
 from fpbench.base.errors import InputError
 from fpbench.claims.clauses import NO_CLAUSES, Clauses
 from fpbench.claims.conditions import Constraint
+from fpbench.claims.constraints import LinearConstraint
 from fpbench.claims.count_laws import (
     EXACT,
     EXPONENTIAL,
@@ -391,6 +392,28 @@ class Facts(Constraint):
             for k in np.flatnonzero(np.isfinite(published)):
                 logs += weigh_number(kind, width, float(published[k]), counts[:, k], size)
         return logs
+
+    def list_sums(self) -> list[LinearConstraint]:
+        """The facts as sums over the people of a group, for correctors that know individuals.
+
+        Noisy numbers forbid nothing, and have none; nor have clauses of several rows.
+        """
+        sums = []
+        used = ~self.noisy & ~self.derived
+        bound = (self.low > 0) | (self.high < self.sizes[:, None])
+        for number, group in np.argwhere(used[:, None] & bound).tolist():
+            if group or self.groups > 2:  # with two groups, one count tells the other
+                inside = np.zeros(self.people)
+                inside[self.sets[[number]].indices] = 1.0
+                ends = float(self.low[number, group]), float(self.high[number, group])
+                sums.append(LinearConstraint(group, inside, *ends))
+        alone = np.bincount(self.clauses.clause, minlength=len(self.clauses)) == 1
+        for row in np.flatnonzero(alone[self.clauses.clause]).tolist():
+            factors = self.clauses.factors[row].astype(np.float64)
+            weights = factors @ self.sets[self.clauses.sets[row]].astype(np.float64)
+            group, most = int(self.clauses.group[row]), float(self.clauses.most[row])
+            sums.append(LinearConstraint(group, weights, high=most))
+        return sums
 
     def settle_noise(self) -> Facts:
         """The same with exact counts where noise is so small that it left them, almost surely.

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from fpbench.claims.conditions import find_simplest_between
-from fpbench.claims.constraints import LinearConstraint
+from fpbench.claims.constraints import COUNT_CONSTRAINTS
 from fpbench.claims.rates import RateConstraint
 from fpbench.components.attack_kinds import Corrector
 from fpbench.components.measures import Measure
@@ -89,7 +89,7 @@ class OptimalCorrector(Corrector):
         correction = self.solve(problem)
         if correction.status is not SolverStatus.INFEASIBLE or self.on_infeasible == "report":
             return correction
-        individual = any(isinstance(c, LinearConstraint) for c in problem.constraints)
+        individual = not COUNT_CONSTRAINTS.issuperset(c.word for c in problem.constraints)
         relaxed = find_smallest_tolerance(problem, self.solve if individual else solve_exact)
         if relaxed is None:
             return correction

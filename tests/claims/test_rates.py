@@ -101,6 +101,8 @@ def test_a_tolerance_is_the_decimal_that_was_written():
     assert RateConstraint(tolerance=0.1).exact_tolerance == Fraction(1, 10)
     assert RateConstraint(tolerance=1e-17).exact_tolerance == Fraction(1, 10**17)
     assert RateConstraint(tolerance=1).exact_tolerance == 1
+    of_numpy = RateConstraint(tolerance=Fraction(np.int64(1), np.int64(4))).exact_tolerance
+    assert type(of_numpy.numerator) is type(of_numpy.denominator) is int
     assert RateConstraint(tolerance=np.float64(0.25)).exact_tolerance == Fraction(1, 4)
     assert RateConstraint(tolerance=0.1 + 0.2).exact_tolerance > Fraction(3, 10)
 

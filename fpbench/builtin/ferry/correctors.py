@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import chain
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from fpbench.builtin.ferry.cp_engine import CpEngine, CpError
 from fpbench.builtin.ferry.cp_model import MoveModel
 from fpbench.builtin.ferry.ip_model import IntegerModel, exclude_counts, is_linear
 from fpbench.builtin.ferry.ip_solver import SolverAnswer, check_solver, solve
-from fpbench.claims import COUNT_CONSTRAINTS
+from fpbench.claims import COUNT_CONSTRAINTS, Facts
 from fpbench.correction import CountedProblem, OptimalCorrector, solve_exact
 from fpbench.plugin import SolverStatus
 
@@ -124,7 +125,8 @@ class IP(OptimalCorrector):
     """The cheapest change of a guess, from the general model of Ferry et al. and a MIP solver.
 
     Each move of a person is a variable, so it accepts all constraints that are linear in people's
-    groups, also `LinearConstraint`. For the others `exact` gives the same answer thousands of times
+    groups, also `LinearConstraint`, and the counts of a published table (`Facts`), of which it
+    keeps exact numbers and ranges: noise forbids no groups. For the others `exact` gives the same answer thousands of times
     faster.
 
     Notes
@@ -147,7 +149,7 @@ class IP(OptimalCorrector):
         "2023, section III"
     )
     expresses: ClassVar[frozenset[str]] = frozenset(
-        {"to-overall", "share", "positive-rate", "unfairness", "known", "linear"}
+        {"to-overall", "share", "positive-rate", "unfairness", "known", "linear", Facts.word}
     )
 
     solver: str = Field(
@@ -176,6 +178,7 @@ class IP(OptimalCorrector):
         Raises InputError if there is no constraint, or one that is not linear.
         """
         super().check(problem)
+        problem = _spread_facts(problem)
         classes = CountedProblem(problem).classes
         for constraint in problem.constraints:
             if not all(is_linear(condition) for condition in constraint.conditions(classes)):
@@ -188,7 +191,7 @@ class IP(OptimalCorrector):
     def solve(self, problem: Problem) -> Correction:
         """Find the cheapest correction."""
         deadline = time.perf_counter() + self.time_limit
-        counted = CountedProblem(problem)
+        counted = CountedProblem(_spread_facts(problem))
         if counted.known is None:
             return Correction(None, SolverStatus.INFEASIBLE)
         model = IntegerModel(counted, counted=self.model == "counts")
@@ -207,6 +210,12 @@ class IP(OptimalCorrector):
                 model.exclude(answer.values)
             else:
                 return _make_correction(settled, counts, answer, bound)
+
+
+def _spread_facts(problem: Problem) -> Problem:
+    """The problem with each count of a published table as a sum over people."""
+    sums = (c.list_sums() if isinstance(c, Facts) else [c] for c in problem.constraints)
+    return replace(problem, constraints=tuple(chain.from_iterable(sums)))
 
 
 def _make_correction(

@@ -14,13 +14,14 @@ from itertools import product
 
 import numpy as np
 import oracles
+import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 import fpbench
-from fpbench import FpbenchError, InputError, Problem
+from fpbench import FairnessReport, FpbenchError, InputError, Problem
 from fpbench.builtin.ferry import ip_model, ip_solver
 from fpbench.builtin.ferry.correctors import IP
 from fpbench.builtin.ferry.ip_model import IntegerModel, exclude_counts, simplify
@@ -138,6 +139,34 @@ class TestAgreement:
         instance = data.draw(problems(most=6, groups=3, linear=True))
         correction = IP(model=model).correct(instance)
         check_answer(correction, oracles.brute_force(instance), instance)
+
+    @settings(max_examples=20)
+    @given(
+        data=st.data(), k=st.integers(2, 3), model=st.sampled_from(MODELS),
+        report=st.sampled_from([
+            {"metrics": ["selected", "rejected"]}, {"decimals": 1}, {"sizes": False},
+            {"metrics": ["selected"], "round_to": 3}, {"noise": "laplace", "epsilon": 1.0},
+        ]),
+    )  # fmt: skip
+    def test_of_published_tables_with_every_vector_there_is(self, data, k, model, report):
+        n, seed = 7, data.draw(st.integers(0, 999))
+        rng = np.random.default_rng(seed)
+        X = pd.DataFrame({"a": rng.integers(0, 2, n).astype(str), "b": ["u"] * 4 + ["v"] * 3})
+        predictions, codes = rng.integers(0, 2, n), rng.permutation(np.arange(n) % k)
+        groups = pd.Categorical.from_codes(codes, list("fmx"[:k]))
+        published = FairnessReport.from_predictions(
+            X, predictions, groups, by=["a", "b"], min_cell=0, rng=seed, **report
+        )
+        facts, guess = published.facts(X, predictions), rng.integers(0, k, n)
+        weights = rng.random(n) + 0.1
+        found = IP(model=model).correct(
+            Problem(guess, k, predictions, predictions, (facts,), weights)
+        )
+        vectors = [v for v in oracles.all_vectors(n, k) if facts.allows(v)]
+        least = min(weights[v != guess].sum() for v in vectors)
+        assert found.status is SolverStatus.OPTIMAL
+        assert facts.allows(found.values)
+        assert found.objective == pytest.approx(least, rel=1e-6)
 
     @pytest.mark.slow
     @given(instance=problems(most=60, groups=4))
