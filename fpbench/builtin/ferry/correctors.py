@@ -126,8 +126,8 @@ class IP(OptimalCorrector):
 
     Each move of a person is a variable, so it accepts all constraints that are linear in people's
     groups, also `LinearConstraint`, and the counts of a published table (`Facts`), of which it
-    keeps exact numbers and ranges: noise forbids no groups. For the others `exact` gives the same answer thousands of times
-    faster.
+    keeps exact numbers and ranges: noise forbids no groups. For the others `exact` gives the same
+    answer thousands of times faster.
 
     Notes
     -----

@@ -244,7 +244,9 @@ def test_a_change_of_ten_people_says_that_its_cost_is_not_measured():
     people = pd.DataFrame({"job": ["nurse"] * 4 + ["smith"] * 6})
     hired, sex = np.array([1, 1, 0, 0, 1, 1, 0, 0, 0, 0]), list("fffmmmmmff")
     report = FairnessReport.from_predictions(people, hired, sex, by=["job"], min_cell=0)
-    found = assess(report, people, hired, groups=sex, search=True, max_leak=0.25, rng=0, seconds=600)
+    found = assess(
+        report, people, hired, groups=sex, search=True, max_leak=0.25, rng=0, seconds=600
+    )
     text = " ".join(str(found).split())
     assert "passes: noise of epsilon 5 in all (20 of 20 draws pass). No rate is about 10" in text
 
