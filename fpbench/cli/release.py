@@ -79,6 +79,16 @@ def release(
             "system."
         ),
     ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of everything published about these people, made if there is none; the "
+            "table is paid from its budget.  [needs --budget and --epsilon]"
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="Epsilon of all tables together that the ledger pays.")
+    ] = None,
     certificate: Annotated[
         Path | None,
         typer.Option(help="Certificate to write, for who holds the data; - for standard output."),
@@ -98,6 +108,7 @@ def release(
     Exit code 0: it is within the limits; 3: no table is, and none is written; 2: bad input. With
     --check: 0 if the certificate is right, 1 if not.
     """
+    from fpbench.privacy.ledger import Ledger
     from fpbench.reports.assessments.input_files import ColumnNames, read_people
     from fpbench.reports.assessments.releasing import release as make_release
 
@@ -108,13 +119,17 @@ def release(
         _check(check, output, people, names, seconds)
         return
     check_outputs([people], output=output, certificate=certificate)
+    if (ledger is None) != (budget is None):
+        raise InputError("--ledger and --budget go together: a file, and the epsilon of all tables")
+    book = None if ledger is None or budget is None else Ledger(budget, path=ledger)
     read = read_people(people, names)
     with console.AttackProgress() as progress:
         made = make_release(
             read.X, read.predictions, read.groups, by=by or list(map(str, read.X.columns)),
             order=order, epsilon=epsilon, max_leak=max_leak, max_proven=max_proven,
             labels=read.labels, metrics=metric or ["selection-rate"], min_cell=min_cell,
-            noise=noise, households=read.households, seed=seed, seconds=seconds, tell=progress.tell,
+            noise=noise, households=read.households, ledger=book, seed=seed, seconds=seconds,
+            tell=progress.tell,
         )  # fmt: skip
     if made.passes:
         write_report(made.report, output)

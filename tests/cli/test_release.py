@@ -49,3 +49,6 @@ def test_bad_input_is_named(work, command):
     bad(command("release", *OWN, "-o", "t.csv", "--by", "jobb"), "jobb")
     bad(command("release", *OWN, "-o", "t.csv", "--check", "people.csv"), "no certificate")
     bad(command("release", *OWN, "-o", "t.csv", "--epsilon", 0), "epsilon")
+    bad(command("release", *OWN, "-o", "t.csv", "--ledger", "l.db"), "--budget")
+    bad(command("release", *OWN, "-o", "t.csv", "--ledger", "l.db", "--budget", 2), "--epsilon")
+    bad(command("release", *OWN, "-o", "t.csv", "--ledger", "people.csv", "--budget", 2), "ledger")

@@ -14,6 +14,7 @@ from fpbench.base.errors import InputError
 from fpbench.base.text import show_lines
 from fpbench.claims.set_counts import ContradictionError
 from fpbench.components.guarantee import check_epsilon
+from fpbench.privacy.ledger import Ledger
 from fpbench.reports.assessments.assessing import assess
 from fpbench.reports.assessments.assessment import Assessment
 from fpbench.reports.assessments.least_change import Progress
@@ -143,6 +144,7 @@ def release(
     noise: str = "discrete-laplace",
     positive: Any = None,
     households: ArrayLike | None = None,
+    ledger: Ledger | None = None,
     seed: int | None = None,
     seconds: float = 120.0,
     tell: Progress | None = None,
@@ -163,6 +165,9 @@ def release(
         As in `fpbench.assess`.
     noise
         Name of a mechanism.
+    ledger
+        Of everything that is published about these people; the table is paid from it if it is
+        within the limits. Needs epsilon: a share of the budget for each of the tables to come.
     seed
         Of simulated noise, for benchmarks; by default noise is drawn from the operating system.
     seconds
@@ -173,8 +178,14 @@ def release(
     Raises
     ------
     InputError
-        As of `FairnessReport.from_predictions` and `fpbench.assess`.
+        As of `FairnessReport.from_predictions` and `fpbench.assess`; if a ledger has no epsilon.
+    BudgetError
+        If the table costs more than remains in the ledger.
     """
+    if ledger is not None and epsilon is None:
+        raise InputError(
+            "a ledger needs epsilon (--epsilon): the part of its budget that this table may cost"
+        )
     if epsilon is not None:
         check_epsilon(epsilon)
     bits = check_bits(predictions, len(X), "predictions", positive, nameable=True)
@@ -217,6 +228,9 @@ def release(
             report, exact.take((used == view).all(axis=1))
         )
     columns = {column.name: column.edges for column in exact.columns}
+    if ledger is not None and assessment.passes:
+        assert report.stated is not None
+        ledger.spend(report.stated.guarantee, f"table {report.hash_values()[:12]}")
     return ReportRelease(
         report, assessment, compare_rates(report, exact), utilities, columns, order,
         epsilon is None, seed,

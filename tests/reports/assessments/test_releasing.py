@@ -6,6 +6,8 @@ from reports import make_people
 
 import fpbench
 from fpbench import InputError
+from fpbench.errors import BudgetError
+from fpbench.privacy import Ledger
 from fpbench.reports.assessments.releasing import check_release
 
 X, PREDICTIONS, GROUPS = make_people(300)
@@ -48,6 +50,22 @@ def test_a_certificate_holds_of_its_table_alone(made, tells):
         "epsilon": wrong == {"the table states the guarantee"},
         "nothing": not wrong,
     }[tells]
+
+
+def test_a_series_of_tables_is_paid_from_one_budget(tmp_path):
+    """Of those within the limits; opened again, the file knows what was spent."""
+    for paid in range(2):
+        ledger = Ledger(2.0, path=tmp_path / "sex.db")
+        assert ledger.spent.epsilon == paid
+        refused = fpbench.release(
+            X, PREDICTIONS, GROUPS, epsilon=1000.0, max_leak=0.0, ledger=ledger, **OPTIONS
+        )
+        assert not refused.passes
+        assert fpbench.release(X, PREDICTIONS, GROUPS, epsilon=1.0, ledger=ledger, **OPTIONS).passes
+    with pytest.raises(BudgetError, match="epsilon"):
+        fpbench.release(X, PREDICTIONS, GROUPS, epsilon=1.0, ledger=ledger, **OPTIONS)
+    with pytest.raises(InputError, match="a ledger needs epsilon"):
+        fpbench.release(X, PREDICTIONS, GROUPS, ledger=ledger, **OPTIONS)
 
 
 def test_what_is_no_certificate_is_refused(made):
