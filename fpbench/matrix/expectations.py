@@ -56,7 +56,7 @@ class Expectation(BaseModel, ABC):
     """A statement about results, and which rows it is about.
 
     It is checked for every combination of the values of `dataset` and of the columns named in
-    `per`: one verdict each.
+    `per` and `readings`: one verdict each.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -71,6 +71,11 @@ class Expectation(BaseModel, ABC):
         {}, description="columns and the value, or the values, that rows must have there"
     )
     per: list[Text] = Field([], description="columns: one verdict for each of their values")
+    readings: list[Text] = Field(
+        [],
+        description="columns whose values are readings of the source, which does not fix them: "
+        "where they decide differently, nothing is decided",
+    )
     tolerance: Tolerance = Field(0.0, description="greatest deviation that still counts as true")
     strongest: bool = Field(True, description="whether to check it on the strongest adversary too")
 

@@ -125,3 +125,24 @@ def test_the_tree_of_the_paper(adult_home, monkeypatch):
         k = int(groups.max()) + 1
         found.append(float(1 - ratio.unfairness(groups, predictions, None, k)))
     assert [round(value, 3) for value in found] == [0.646, 0.302, 0.228]
+
+
+@pytest.mark.parametrize("bins", [1, 3, 7])
+def test_numbers_are_split_at_few_cuts(bins, make_people):
+    """The tree of cut numbers, told in the numbers themselves."""
+    sample = make_people(400, 2, 5)
+    learner = DecisionTree(bins=bins, depths=12, leaves=200, max_features="all", random_state=1)
+    matrix = encode(sample.features)
+    cuts = learner._find_cuts(sample, matrix, np.random.default_rng(0))
+    assert cuts and all(1 <= len(own) <= bins for own in cuts.values())
+    model = learner.fit(sample, np.random.default_rng(0))
+    coded = matrix.copy()
+    for column, own in cuts.items():
+        coded[:, column] = (matrix[:, [column]] > own).sum(axis=1)
+    tree = DecisionTreeClassifier(max_depth=12, max_leaf_nodes=200, random_state=1)
+    guesses = tree.fit(coded, sample.labels).predict(coded)
+    np.testing.assert_array_equal(model.predict(sample.features, None), guesses)
+    split = model.estimator.tree_
+    for column, own in cuts.items():
+        assert np.isin(split.threshold[split.feature == column], own).all()
+    assert learner.model_copy(update={"bins": None})._find_cuts(sample, matrix, None) == {}

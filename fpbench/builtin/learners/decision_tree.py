@@ -27,6 +27,10 @@ _Leaves = Annotated[int, Field(ge=2, le=100_000)]
 _Chosen = Literal["sqrt", "log2", "all"]
 
 
+_TREES = 5
+"""Trees whose thresholds are averaged to cuts."""
+
+
 class DecisionTree(Learner):
     """scikit-learn's decision tree, the best of a grid by balanced accuracy in cross-validation.
 
@@ -71,6 +75,13 @@ class DecisionTree(Learner):
         lt=1,
         description="least share of the training people in a leaf; none by default",
     )
+    bins: int | None = Field(
+        None,
+        ge=1,
+        le=64,
+        description="most cuts of each number, at which alone splits may be: means, by height, of "
+        "the thresholds of five trees of the numbers, as whole numbers; any by default",
+    )
     criterion: Literal["gini", "entropy"] = Field("gini", description="impurity that splits reduce")
     folds: int = Field(3, ge=2, le=100, description="folds of the cross-validation, not shuffled")
     random_state: int | None = Field(
@@ -99,6 +110,9 @@ class DecisionTree(Learner):
         from sklearn.tree import DecisionTreeClassifier
 
         matrix, labels = encode(sample.features, self.encoding), sample.labels
+        cuts = self._find_cuts(sample, matrix, rng)
+        for column, own in cuts.items():
+            matrix[:, column] = np.searchsorted(own, matrix[:, column])
         fixed = {
             "criterion": self.criterion,
             "min_samples_leaf": 1 if self.minleaf is None else self.minleaf,
@@ -106,6 +120,9 @@ class DecisionTree(Learner):
         }
         chosen, score = self._search(matrix, labels, fixed)
         tree = DecisionTreeClassifier(**chosen, **fixed).fit(matrix, labels)
+        splits = tree.tree_
+        for node in np.flatnonzero(np.isin(splits.feature, list(cuts))):
+            splits.threshold[node] = cuts[splits.feature[node]][int(splits.threshold[node])]
         columns = encoded_names(sample.features, self.encoding)
         rules = tree_rules(tree, columns, self.encoding)
         notes: MeasureValues = {
@@ -117,6 +134,32 @@ class DecisionTree(Learner):
             "rules_unpruned": rules.unpruned,
         }
         return Fitted(tree, self.encoding, columns, notes)
+
+    def _find_cuts(
+        self, sample: Sample, matrix: NDArray[np.float32], rng: np.random.Generator
+    ) -> dict[int, NDArray[np.float64]]:
+        """Cuts of each column of numbers (section 5.1.3); none unless `bins` says so."""
+        from pandas import CategoricalDtype
+        from sklearn.tree import DecisionTreeClassifier
+
+        if self.bins is None:
+            return {}
+        kinds = sample.features.dtypes
+        many = sum(not isinstance(kind, CategoricalDtype) for kind in kinds)
+        numbers = matrix[:, :many]  # which are encoded first
+        seen: dict[tuple[int, int], list[float]] = {}
+        for _ in range(_TREES if many else 0):
+            drawn = rng.choice(len(numbers), len(numbers))
+            grown = DecisionTreeClassifier(max_depth=self.bins, random_state=random_state(rng))
+            tree = grown.fit(numbers[drawn], sample.labels[drawn]).tree_
+            heights = tree.compute_node_depths()
+            for node in np.flatnonzero(tree.feature >= 0).tolist():
+                at = int(tree.feature[node]), int(heights[node])
+                seen.setdefault(at, []).append(float(tree.threshold[node]))
+        means: dict[int, list[float]] = {column: [] for column in range(many)}
+        for (column, _), thresholds in seen.items():
+            means[column].append(round(float(np.mean(thresholds))))
+        return {column: np.unique(own) for column, own in means.items()}
 
     def _search(
         self, matrix: NDArray[np.float32], labels: Codes, fixed: dict[str, Any]

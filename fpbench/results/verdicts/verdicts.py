@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean  # of exact sums, so that the order of rows does not matter
 from typing import Any
@@ -51,7 +51,7 @@ class ExpectationVerdict:
 
     expectation: Expectation
     per: Mapping[str, Any]
-    """The combination: values of `dataset` and of the columns of the expectation's `per`."""
+    """The combination: values of `dataset` and of the columns of `per` and `readings`."""
     outcome: ExpectationOutcome
     ours: Interval | None
     """Our number, which `expectation.quantity` describes; None if there is none."""
@@ -75,7 +75,31 @@ def evaluate(
     data set without a done row has a verdict of its own, `not run`. `ignore`: columns to leave out
     of `where` and `per` of the expectations.
     """
-    return [v for e in expectations for v in _evaluate(e, rows, frozenset(ignore))]
+    return [
+        verdict
+        for expectation in expectations
+        for verdict in _compare_readings(list(_evaluate(expectation, rows, frozenset(ignore))))
+    ]
+
+
+def _compare_readings(verdicts: list[ExpectationVerdict]) -> Iterator[ExpectationVerdict]:
+    """Verdicts on an expectation, decided only where all readings of its source agree."""
+    run = [verdict for verdict in verdicts if verdict.outcome is not ExpectationOutcome.NOT_RUN]
+    outcomes = defaultdict(set)
+    for verdict in run:
+        outcomes[_leave_out_readings(verdict)].add(verdict.outcome)
+    for verdict in verdicts:
+        if verdict in run and len(outcomes[_leave_out_readings(verdict)]) > 1:
+            note = f"{verdict.outcome} by this reading, and not by every other"
+            note = "; ".join(filter(None, (note, verdict.note)))
+            yield replace(verdict, outcome=ExpectationOutcome.UNDECIDED, note=note)
+        else:
+            yield verdict
+
+
+def _leave_out_readings(verdict: ExpectationVerdict) -> tuple[tuple[str, Any], ...]:
+    readings = verdict.expectation.readings
+    return tuple((name, value) for name, value in verdict.per.items() if name not in readings)
 
 
 def evaluate_strongest(
@@ -119,7 +143,8 @@ def _evaluate(
     expectation: Expectation, rows: RowGroup, ignore: frozenset[str]
 ) -> Iterator[ExpectationVerdict]:
     where = {c: v for c, v in expectation.where.items() if c not in ignore}
-    per = tuple(dict.fromkeys(("dataset", *(c for c in expectation.per if c not in ignore))))
+    columns = ("dataset", *expectation.per, *expectation.readings)
+    per = tuple(dict.fromkeys(c for c in columns if c not in ignore))
     before = {c: v for c, v in where.items() if c in _PLANNED}
     planned = rows.where(before)
     if not len(planned):

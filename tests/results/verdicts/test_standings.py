@@ -58,6 +58,28 @@ def test_the_standing_of_a_statement(found, standing, matched):
     assert (one.least, one.greatest) == (min(means), max(means))
 
 
+@pytest.mark.parametrize(("found", "standing"), [
+    ({"l": YES, "m": YES}, Standing.HOLDS),
+    ({"l": NO, "m": NO}, Standing.FAILS),
+    ({"l": YES, "m": NO}, Standing.UNDECIDED),
+    ({"l": NO, "m": PERHAPS}, Standing.UNDECIDED),
+])  # fmt: skip
+def test_what_readings_of_the_source_decide_differently_is_undecided(found, standing):
+    """Of one data set; another, where readings agree, is judged by itself. Both are shown."""
+    cells = [
+        row | {"learner": learner}
+        for learner, values in found.items()
+        for row in rows("x", a=values, b=YES)
+    ]
+    (one,) = judge_statements(verdicts(stated(readings=["learner"], where={"dataset": "a"}), cells))
+    assert one.standing is standing
+    by_each = verdicts(stated(readings=["learner"]), cells)
+    assert [v.per["learner"] for v in by_each] == ["l", "m"] * 2
+    assert {v.outcome for v in by_each if v.per["dataset"] == "b"} == {ExpectationOutcome.MATCHED}
+    told = any("by this reading, and not by every other" in v.note for v in by_each)
+    assert told == (standing is Standing.UNDECIDED)
+
+
 def test_skipped_cells_do_not_count():
     skipped = [{"dataset": "c", "seed": 0, "status": "skipped", "learner": "l", "reason": "gone"}]
     (one,) = judge_statements(verdicts(stated(), rows("x", a=YES) + skipped))
