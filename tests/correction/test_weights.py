@@ -156,6 +156,25 @@ def test_a_large_problem_with_every_exponent():
     assert score_exponents(problem, truth, 99).tolist() == all_achieved(problem, truth, 99)
 
 
+@pytest.mark.parametrize("k", [3, 4])
+@pytest.mark.parametrize("metric", ["statistical-parity", "equalized-odds"])
+def test_halving_exponents_finds_nearly_the_best_of_all(k, metric):
+    """Of more than two groups, where corrections are solved one by one."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        truth, confidence = rng.integers(0, k, 60), rng.uniform(1 / k, 1, 60)
+        guess = np.where(rng.random(60) < confidence, truth, rng.integers(0, k, 60))
+        predictions, labels = (
+            (rng.random(60) < 0.3 + 0.2 * (truth == 0)) * 1,
+            rng.integers(0, 2, 60),
+        )
+        claim = RateConstraint(metric, 0.05)
+        problem = Problem(guess, k, predictions, labels, (claim,), scale_confidence(confidence))
+        found, wanted = score_exponents(problem, truth, 40), all_achieved(problem, truth, 40)
+        assert [found[0], found[-1]] == [wanted[0], wanted[-1]]
+        assert max(wanted) - 1 <= max(found) <= max(wanted)
+
+
 def test_the_smallest_of_equally_accurate_exponents_is_chosen():
     rng = np.random.default_rng(1)
     problem, truth = make(rng, 200, RateConstraint(), np.ones(200))
