@@ -1,7 +1,7 @@
 """Laws of published numbers of people: how likely each is, given the true number.
 
-A number is exact, or in a range; has noise; was rounded at random to a neighbouring multiple; or
-was chosen by the exponential mechanism among 0 to the size of its set.
+A number is exact, or in a range; has noise; was rounded at random to a neighbouring multiple; was
+chosen by the exponential mechanism among 0 to the size of its set; or was perturbed by cell keys.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError
+from fpbench.claims.cell_keys import MOST_AWAY, find_transitions
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -24,14 +25,22 @@ LOSSES: Final[dict[str, Callable[[Floats], Floats]]] = {
 }
 """Losses of the exponential mechanism, of distances (D,) from the true number."""
 LAWS: Final = (
-    "exact", "gaussian", "laplace", "rounding", *(f"exponential-{name}" for name in LOSSES)
+    "exact", "gaussian", "laplace", "rounding", *(f"exponential-{name}" for name in LOSSES),
+    *(f"cell-key-{most}" for most in range(1, MOST_AWAY + 1)),
 )  # fmt: skip
 """Names of laws. The width of a law is: of `gaussian` noise, its standard deviation; of `laplace`
 noise, its scale b, probabilities falling as exp(-d / b); of `rounding`, the number to whose
 multiples the true one is rounded, up with the probability that keeps the mean; of `exponential-*`
-mechanisms w, probabilities being proportional to exp(-loss / w)."""
+mechanisms w, probabilities being proportional to exp(-loss / w); of `cell-key-*`, whose noise is at
+most the number in the name, its greatest variance (`find_transitions`)."""
 EXACT, GAUSSIAN, LAPLACE, ROUNDING, EXPONENTIAL = range(5)
-"""Places in `LAWS`; those of the exponential mechanism are the last ones."""
+CELL_KEY = EXPONENTIAL + len(LOSSES)
+"""Places in `LAWS`; those of the exponential mechanism, and of cell keys, are the last ones."""
+
+
+def is_bounded(kind: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Whether laws leave a range of true numbers, on which proofs may rest, though not exact."""
+    return np.asarray((kind == ROUNDING) | (kind >= CELL_KEY))
 
 
 class CountLaws(NamedTuple):
@@ -42,7 +51,8 @@ class CountLaws(NamedTuple):
     width: Floats
     """(M,) 0 of exact ones."""
     rounded: Floats
-    """(M, K) numbers rounded at random; NaN where there is none, or it is not published."""
+    """(M, K) published numbers that were rounded at random, or perturbed by cell keys; NaN where
+    there is none, or it is not published."""
 
     @classmethod
     def of(cls, kind: NDArray[np.integer], width: Floats, groups: int) -> CountLaws:
@@ -94,6 +104,12 @@ def weigh_number(
         return np.asarray(-((away / width) ** 2) / 2)
     if kind == LAPLACE:
         return np.asarray(-away / width)
+    if kind >= CELL_KEY:
+        most = kind - CELL_KEY + 1
+        with np.errstate(divide="ignore"):
+            logs = np.log(find_transitions(most, width))
+        step = np.clip(np.rint(published - counts).astype(np.int64), -most, most)
+        return np.where(away > most, -np.inf, logs[np.minimum(counts, most), step + most])
     loss = _list_losses(kind)
     # What all numbers of 0 to size weigh: those from a true number down to 0, and up to size.
     total = np.cumsum(np.exp(-loss(np.arange(size + 1.0)) / width))

@@ -87,9 +87,9 @@ def limit_fact_nats(
     one of 0 to m - 1, rounded down; who knew the uniform one would have learnt as much as a number
     with uniform noise tells (Zamir & Feder, On Universal Quantization by Randomized Uniform/Lattice
     Quantizers, IEEE Trans. Inform. Theory 38, 1992), whose entropy is ln m. Numbers chosen by the
-    exponential mechanism tell at most what the exact ones do. The greatest information is at equal
-    probabilities of all groups, as every term is concave in the covariance and the average over
-    permutations of groups is symmetric.
+    exponential mechanism, or perturbed by cell keys, tell at most what the exact ones do. The
+    greatest information is at equal probabilities of all groups, as every term is concave in the
+    covariance and the average over permutations of groups is symmetric.
     """
     deadline = time.perf_counter() + seconds
     people, k = facts.people, facts.groups
@@ -134,7 +134,7 @@ def _find_informative(facts: Facts) -> Mask:
 
 def _find_random(facts: Facts) -> Mask:
     """(M,) whether noise, or rounding at random, is independent of the true number."""
-    rounded = np.isfinite(facts.laws.rounded).any(axis=1)
+    rounded = (facts.laws.kind == ROUNDING) & np.isfinite(facts.laws.rounded).any(axis=1)
     return np.asarray(facts.noisy & (facts.laws.kind < EXPONENTIAL) | rounded)
 
 

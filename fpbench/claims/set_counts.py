@@ -22,6 +22,7 @@ from fpbench.claims.clauses import NO_CLAUSES, Clauses
 from fpbench.claims.conditions import Constraint
 from fpbench.claims.constraints import LinearConstraint
 from fpbench.claims.count_laws import (
+    CELL_KEY,
     EXACT,
     EXPONENTIAL,
     GAUSSIAN,
@@ -30,6 +31,7 @@ from fpbench.claims.count_laws import (
     ROUNDING,
     CountLaws,
     find_stand_ins,
+    is_bounded,
     weigh_number,
 )
 from fpbench.claims.set_tables import Integers, SetTable, list_members, pack_sets
@@ -64,6 +66,8 @@ class ContradictionError(InputError):
 
 _SURE = 30.0
 """Log-likelihood ratio of two counts at which the less likely one is left out."""
+_LEAST_VARIANCE = 0.01
+"""Of the normal noise that stands for less noise of cell keys: programs need some."""
 _NAMED = 6
 """Most sets that a message names."""
 
@@ -364,7 +368,7 @@ class Facts(Constraint):
     @cached_property
     def noisy(self) -> Mask:
         """(M,) whether a set was measured with noise."""
-        return np.asarray((self.laws.kind != EXACT) & (self.laws.kind != ROUNDING))
+        return np.asarray((self.laws.kind != EXACT) & ~is_bounded(self.laws.kind))
 
     @property
     def sigma(self) -> Floats:
@@ -385,8 +389,9 @@ class Facts(Constraint):
         low, high, size = self.low[number], self.high[number], int(self.sizes[number])
         kind, width = int(self.laws.kind[number]), float(self.laws.width[number])
         logs = np.zeros(len(counts))
-        published = self.laws.rounded[number] if kind == ROUNDING else low
-        if not self.noisy[number]:
+        noisy = bool(self.noisy[number])
+        published = low if noisy else self.laws.rounded[number]
+        if not noisy:
             logs[~((counts >= low) & (counts <= high)).all(axis=1)] = -np.inf
         if kind != EXACT:
             for k in np.flatnonzero(np.isfinite(published)):
@@ -442,7 +447,7 @@ class Facts(Constraint):
         """
         kind, width, rounded = self.laws
         low, high = self.low.copy(), self.high.copy()
-        rows = np.flatnonzero((kind == ROUNDING) & (low < high).any(axis=1))
+        rows = np.flatnonzero(is_bounded(kind) & (low < high).any(axis=1))
         rows = rows[np.isfinite(rounded[rows]).any(axis=1)]
         middle = rounded[rows]
         times = np.ones(len(rows))
@@ -453,9 +458,10 @@ class Facts(Constraint):
         middle = np.clip(middle, low[rows], high[rows])
         low[rows] = np.where(np.isnan(middle), -np.inf, middle)
         high[rows] = np.where(np.isnan(middle), np.inf, middle)
+        variance = np.where(kind == ROUNDING, (width**2 - 1) / 6, width)[rows]
         kind, width = kind.copy(), width.copy()
-        kind[rows], width[rows] = GAUSSIAN, np.sqrt((width[rows] ** 2 - 1) / 6 / times)
-        for law in np.unique(kind[kind >= EXPONENTIAL]).tolist():
+        kind[rows], width[rows] = GAUSSIAN, np.sqrt(np.maximum(variance / times, _LEAST_VARIANCE))
+        for law in np.unique(kind[(kind >= EXPONENTIAL) & (kind < CELL_KEY)]).tolist():
             own = np.flatnonzero(kind == law)
             squared = LAWS[law] == "exponential-squared"
             scale = find_stand_ins(law, width[own], self.sizes[own])
@@ -591,9 +597,14 @@ class Facts(Constraint):
         # Sums of random numbers of its members tell a set from any other: of a million people, two
         # of 33 digits each.
         sums = self.count(self._draw_numbers())
-        # Two measurements of a set are both kept; a derived fact may repeat another.
-        law = self.laws.kind != EXACT
-        sums = np.column_stack([sums, np.where(law, np.arange(1, len(self) + 1), 0)])
+        # Two measurements of a set are both kept, but for those by cell keys, which are one if they
+        # are equal; a derived fact may repeat another.
+        law = np.where(self.laws.kind != EXACT, np.arange(1, len(self) + 1), 0)
+        keyed = np.flatnonzero(self.laws.kind >= CELL_KEY)
+        values = [self.laws.kind[keyed], self.laws.width[keyed], *self.laws.rounded[keyed].T]
+        _, which = np.unique(np.column_stack(values), axis=0, return_inverse=True)
+        law[keyed] = -1 - which.ravel()
+        sums = np.column_stack([sums, law])
         order = np.lexsort((self.derived, *sums.T))
         differs = (np.diff(sums[order], axis=0) != 0).any(axis=1)
         starts = np.flatnonzero(np.concatenate([[len(self) > 0], differs]))

@@ -56,7 +56,7 @@ class ExactBlocks:
         """
         for wrong, why in (
             (rows.noisy, "has noise"),
-            (np.full(len(rows), rows.round_to > 0), "is rounded at random"),
+            (np.full(len(rows), rows.rounding is not None), "is rounded"),
             (rows.within > 0, "is rounded"),
             ((rows.n < 0) & ~rows.suppressed, "has no n"),
         ):
@@ -122,7 +122,7 @@ class ExactBlocks:
             self.columns, self.groups, np.repeat(self.cells, k, axis=0), np.repeat(self.metric, k),
             np.tile(np.arange(k), b), np.where(hidden, np.nan, value).ravel(),
             np.where(hidden, -1, n).ravel(), exact, exact.astype(np.int64), exact,
-            np.repeat(np.maximum(self.below, 0), k), np.full((b * k, 2), np.nan), 0, self.defences,
+            np.repeat(np.maximum(self.below, 0), k), np.full((b * k, 2), np.nan), None, self.defences,
         )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.claims.clauses import NO_CLAUSES, Clauses
-from fpbench.claims.count_laws import ROUNDING, CountLaws
+from fpbench.claims.count_laws import EXACT, CountLaws, is_bounded
 from fpbench.claims.set_counts import ContradictionError, Facts, Floats, Mask
 from fpbench.claims.set_tables import SetTable, list_members
 from fpbench.reports.exact_blocks import WHOLE
@@ -77,6 +77,7 @@ def find_facts_and_rows(
     for place in range(len(codes)):
         _check_slice_values(report, place, codes[place], X)
     finder = _Finder(report, predicted)
+    depends = report.rounding is not None and not report.rounding.is_independent
     small: list[tuple[_Where, NDArray[np.intp], Codes, Codes]] = []
     used = report.cells >= 0
     _, pattern = np.unique(used, axis=0, return_inverse=True)
@@ -103,7 +104,7 @@ def find_facts_and_rows(
             if hidden.any():
                 small.append((where, rows[hidden], cells[hidden], inside))
             unsized = report.is_rate[rows] & (report.n[rows] < 0) & ~report.noisy[rows]
-            unsure = (report.label[rows] == label) & (report.suppressed[rows] | unsized)
+            unsure = (report.label[rows] == label) & (report.suppressed[rows] | unsized | depends)
             if unsure.any():
                 finder.hide(rows[unsure], cells[unsure], inside)
     finder.add_remainders()
@@ -172,7 +173,27 @@ class _Table:
     @cached_property
     def exact(self) -> bool:
         """Whether it has no noise."""
-        return not (self.laws.kind > 0)[self.laws.kind != ROUNDING].any()
+        return bool(((self.laws.kind == EXACT) | is_bounded(self.laws.kind)).all())
+
+
+def _read_numbers(
+    report: ReportRows, middle: Floats, half: Floats
+) -> tuple[Floats, Floats, Floats | None]:
+    """Ranges of true numbers, low above high if there are none, and published ones that have a law.
+
+    `middle`, `half`: published numbers, up to rounding of the rates that they are behind. NaN where
+    more than one number may have been published.
+    """
+    least, most = middle - half - WHOLE, middle + half + WHOLE
+    if report.rounding is None:
+        return np.ceil(least), np.floor(most), None
+    least, most = report.rounding.find_values(least, most)
+    low, high = report.rounding.find_ranges(least)[0], report.rounding.find_ranges(most)[1]
+    high = np.where(least > most, -1.0, high)
+    told = None
+    if report.rounding.law is not None:
+        told = np.where(least == most, least, np.nan)
+    return low, high, told
 
 
 class _Finder:
@@ -196,12 +217,12 @@ class _Finder:
         keys = 2 * cells[number] + report.prediction[rows[number]]
         self._check_sizes(rows[number], keys, self._split(people))
         rows, cells = rows[~number], cells[~number]
-        if not report.round_to:
+        if report.rounding is None:
             self._check_sizes(rows, cells, people)
         hidden = report.suppressed[rows]
         if hidden.any():
             rows, cells = rows[hidden], cells[hidden]
-            off = 2 * max(report.round_to - 1, 0)  # as of rates without n
+            off = 2 * report.reach  # as of rates without n
             n = report.n[rows].astype(np.float64)
             ends = n - off, n + off
             self._add(where, False, people, cells, report.group[rows], ends, rows)
@@ -227,13 +248,18 @@ class _Finder:
         size = np.where(rate, n, 1)
         with np.errstate(invalid="ignore"):
             middle, half = np.where(size > 0, value * size, 0), within * size
-        half = np.zeros(len(rows)) if noisy else half + max(report.round_to - 1, 0)
         if noisy:
             low = high = np.where(rate, np.rint(middle), middle)
+            rounded = None
         else:
-            low, high = np.ceil(middle - half - WHOLE), np.floor(middle + half + WHOLE)
+            low, high, rounded = _read_numbers(report, middle, half)
         if (low > high).any():
             row = int(np.flatnonzero(low > high)[0])
+            if report.rounding is not None:
+                raise InputError(
+                    f"row {rows[row]}, column 'value': {middle[row]:.12g} people are no number "
+                    f"that was rounded by {report.rounding} (column 'round_to')"
+                )
             raise InputError(
                 f"row {rows[row]}, column 'value': {value[row]:.12g} of {n[row]:g} is no whole "
                 "number of people; if values are rounded, say so by `decimals` (--decimals) or a "
@@ -245,23 +271,18 @@ class _Finder:
         # people.
         stated = [np.concatenate([part[rate], part[rate], part[number]]) for part in (rows, group)]
         keys = np.concatenate([keys[rate] + 1, keys[rate], keys[number]])
-        # Both numbers behind a rate were rounded at random, so that n is not exact.
         rest: tuple[Floats, Floats] = (n - high, n - low)
-        rounded = None
-        if report.round_to:
-            rest = np.ceil(n - middle - half - WHOLE), np.floor(n - middle + half + WHOLE)
-            # A rate that was rounded again tells which multiple it was if only one is near enough.
-            base, near = report.round_to, half - (report.round_to - 1) + WHOLE
-            multiple = base * np.rint(middle / base)
-            one = (np.abs(middle - multiple) <= near) & (near < base / 2)
-            rounded = np.where(one, multiple, np.nan)
-            rounded = np.concatenate([rounded[rate], (n - rounded)[rate], rounded[number]])
+        if report.rounding is not None and not noisy:  # of both numbers behind a rate
+            below, above, others = _read_numbers(report, n - middle, half)
+            rest = below, above
+            if rounded is not None and others is not None:
+                rounded = np.concatenate([rounded[rate], others[rate], rounded[number]])
         low, high = (
             np.concatenate([end[rate], other[rate], end[number]])
             for end, other in zip((low, high), rest, strict=True)
         )
         self._add(where, True, split, keys, stated[1], (low, high), stated[0], rounded)
-        if not noisy and not report.round_to and (loose := rate & (within > 0)).any():
+        if not noisy and report.rounding is None and (loose := rate & (within > 0)).any():
             sizes = n[loose].astype(np.float64)
             self._add(where, False, people, cells[loose], group[loose], (sizes, sizes), rows[loose])
 
@@ -300,7 +321,7 @@ class _Finder:
         place, its = np.searchsorted(slices, cells[sized]), report.group[rows[sized]]
         # Both numbers behind a rate may be off by so much, which together moves n times the rate by
         # no more; and n is off by twice as much.
-        off = max(report.round_to - 1, 0)
+        off = report.reach
         least[place, its] = report.n[rows[sized]] - 2 * off
         most[place, its] = report.n[rows[sized]] + 2 * off
         slack = np.full(low.shape, float(off))
@@ -482,12 +503,12 @@ class _Finder:
             names=self.describe,
             clauses=self.clauses,
         )
-        # Numbers that were rounded at random are multiples. Facts do not say so of both behind a
+        # Numbers that were rounded are multiples. Facts do not say so of both behind a
         # rate without size, nor of one behind a rate that more than one number may be behind.
         report = self.report
         several = (report.n < 0) | (2 * report.within * report.n >= 1)
         unsure = report.is_rate & ~report.suppressed & several
-        return replace(facts, loose=bool(report.round_to and unsure.any()))
+        return replace(facts, loose=report.rounding is not None and bool(unsure.any()))
 
     @property
     def rows(self) -> NDArray[np.intp]:
@@ -586,10 +607,10 @@ class _Finder:
             for _ in range(2):
                 low = np.maximum(low, size - (high.sum(axis=1, keepdims=True) - high))
                 high = np.minimum(high, size - (low.sum(axis=1, keepdims=True) - low))
-        if rounded is not None:
+        if rounded is not None and self.report.rounding is not None:
             laws.rounded[inverse, group] = rounded
             is_rounded = np.isfinite(laws.rounded).any(axis=1)
-            laws.kind[is_rounded], laws.width[is_rounded] = ROUNDING, self.report.round_to
+            laws.kind[is_rounded], laws.width[is_rounded] = self.report.rounding.law or (0, 0)
         self._append(where, split, member, low, high, rows[first], laws)
 
     def _append(

@@ -68,6 +68,8 @@ class DefenceOptions(TypedDict, total=False):
     sizes: bool
     decimals: int | None
     round_to: int | None
+    rounding: str
+    cell_keys: Mapping[str, float] | None
     noise: Mechanism | str | Mapping[str, Any] | None
     epsilon: float | None
     delta: float | None
@@ -195,7 +197,7 @@ class FairnessReport(ReportRows):
             columns, [column.code(X) for column in columns], kinds, predicted, labelled,
             tables=crossed, metrics=own_metrics,
         )  # fmt: skip
-        people = ReportedPeople(X, predicted, labelled)
+        people = ReportedPeople(X, predicted, labelled, kinds.codes.astype(np.int64))
         exact = cls._of(replace(blocks.to_rows(), people=people))
         report = exact.protect(min_cell=min_cell, **defences)
         kept = {column.name for column in report.columns}
@@ -218,6 +220,8 @@ class FairnessReport(ReportRows):
         sizes: bool = True,
         decimals: int | None = None,
         round_to: int | None = None,
+        rounding: str = "random",
+        cell_keys: Mapping[str, float] | None = None,
         noise: Mechanism | str | Mapping[str, Any] | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
@@ -256,8 +260,18 @@ class FairnessReport(ReportRows):
         decimals
             Decimals that rates are rounded to.
         round_to
-            Numbers of people, those behind rates too, are rounded at random to a multiple of this:
-            up with a probability that keeps the mean, as statistical offices do with 5.
+            Numbers of people, those behind rates too, are rounded to a multiple of this.
+        rounding
+            How: at `random` to a neighbour, up with a probability that keeps the mean, as
+            statistical offices do with 5; to the `nearest`, halves up; `midpoint`, which with 6
+            publishes the middle of 1 to 6, 7 to 12 and so on (OpenSAFELY), and 0 as 0; or
+            `controlled`, at random so that published parts sum up to published wholes (Cox, A
+            constructive procedure for unbiased controlled rounding, JASA 82, 1987). `min_group` = 8
+            with `nearest` 5 is the rule "suppress at most 7, then round to 5".
+        cell_keys
+            Perturbation of numbers by cell keys, as of censuses (`fpbench.claims.cell_keys`):
+            the `bound` (5) and `variance` (3) of its noise. The same people get the same noise
+            in all tables, and in other reports with the same seed and index of X.
         noise
             A mechanism, its name, or a table with `use`: numbers of people are measured with noise,
             and rates are those of the numbers that are published.
@@ -283,7 +297,7 @@ class FairnessReport(ReportRows):
         """
         defences = Defences(
             by, order, tables, metrics, bins, min_cell, min_group, complementary, sizes, decimals,
-            round_to, noise, epsilon, delta, consistent, rng,
+            round_to, rounding, cell_keys, noise, epsilon, delta, consistent, rng,
         )  # fmt: skip
         return self._of(protect_rows(self, defences))
 
@@ -295,7 +309,7 @@ class FairnessReport(ReportRows):
         """A sentence: metrics, groups, slices, defences, and what is left out."""
         slices = ", ".join(column.name for column in self.columns) or "nothing"
         kinds = {
-            "rounded": (self.within > 0).any() or self.round_to,
+            "rounded": (self.within > 0).any() or self.rounding is not None,
             "noisy": self.noisy.any(),
             "suppressed": self.suppressed.any(),
         }
@@ -332,8 +346,8 @@ class FairnessReport(ReportRows):
         frame["n"] = _blank(self.n, self.n < 0)
         if self.within.any():
             frame["within"] = self.within
-        if self.round_to:
-            frame["round_to"] = self.round_to
+        if self.rounding is not None:
+            frame["round_to"] = str(self.rounding)
         if self.noisy.any():
             frame["noise"] = [
                 f"{LAWS[law]} {width!r}" if law else ""
@@ -467,28 +481,41 @@ class FairnessReport(ReportRows):
         return replace(self, columns=columns)
 
     def with_people(
-        self, X: DataFrame, predictions: ArrayLike, labels: ArrayLike | None = None
+        self,
+        X: DataFrame,
+        predictions: ArrayLike,
+        labels: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> FairnessReport:
         """The same report with the people whom it is about; for a report read from a file.
 
-        `protect` needs them for complementary suppression. No file of the report holds them.
+        `protect` needs them for complementary suppression, and their groups for cell keys. No file
+        of the report holds them.
 
         Parameters
         ----------
         X, predictions, labels
             As in `facts`.
+        groups
+            (n,) names of their groups.
 
         Raises
         ------
         InputError
-            If the report is about other people.
+            If the report is about other people, or a group is none of its groups.
         """
         self.facts(X, predictions, labels)  # which refuses others
         predicted = check_bits(predictions, len(X), "predictions")
         labelled = np.zeros(len(X), np.int64)
         if labels is not None:
             labelled = check_bits(labels, len(X), "labels")
-        return replace(self, people=ReportedPeople(X, predicted, labelled))
+        codes = None
+        if groups is not None:
+            kinds = _read_groups(groups, len(X))
+            for name in (texts := name_values(kinds.categories)):
+                check_choice("group of the report", name, self.groups)
+            codes = np.array([self.groups.index(name) for name in texts])[kinds.codes]
+        return replace(self, people=ReportedPeople(X, predicted, labelled, codes))
 
     def to_csv(self, file: str | Path) -> None:
         """Write the long form.

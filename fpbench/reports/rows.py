@@ -17,6 +17,7 @@ from fpbench.base.errors import InputError
 from fpbench.claims.count_laws import GAUSSIAN, LAPLACE, Floats
 from fpbench.claims.set_counts import Mask
 from fpbench.components.guarantee import Guarantee
+from fpbench.reports.rounding import Rounding
 from fpbench.reports.slices import (
     REPORT_METRICS,
     Codes,
@@ -75,13 +76,15 @@ _CODED = ("cells", "group", "within")
 
 
 class ReportedPeople(NamedTuple):
-    """The n people whom a report is about: all but their groups."""
+    """The n people whom a report is about."""
 
     X: DataFrame
     predictions: Codes
     """(n,) in {0, 1}."""
     labels: Codes
     """(n,) in {0, 1}; 0 where the report looks at none."""
+    groups: Codes | None = None
+    """(n,) codes, if they are known to whoever makes the report."""
 
     def code(self, columns: Sequence[SliceColumn]) -> Codes:
         """(n, columns + 2) codes of the columns, label and prediction of each."""
@@ -121,9 +124,9 @@ class ReportRows:
         (R, 2) of a noisy row whose numbers were fitted to others: the measured numbers of its
         people with prediction 0 and 1. These have the noise, and a row without any tells no more.
         NaN of every row of a report without fitted numbers.
-    round_to
-        Numbers of people were rounded at random to multiples of this, those behind rates too; 0
-        where they were not.
+    rounding
+        How numbers of people were rounded or perturbed, those behind rates too; None if they were
+        not.
     defences
         What was done to the exact report, by the names of the parameters of `protect`.
     guarantee
@@ -148,7 +151,7 @@ class ReportRows:
     width: Floats
     below: Codes
     measured: Floats
-    round_to: int = 0
+    rounding: Rounding | None = None
     defences: Mapping[str, Any] = field(default_factory=dict)
     guarantee: StatedGuarantee | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -187,6 +190,11 @@ class ReportRows:
     def is_fitted(self) -> bool:
         """Whether noisy numbers are those that `measured` ones were fitted to."""
         return bool(np.isfinite(self.measured).any())
+
+    @property
+    def reach(self) -> int:
+        """How far a number may be from the true one, by rounding; 0 if there is none."""
+        return 0 if self.rounding is None else self.rounding.reach
 
     @property
     def sigma(self) -> Floats:

@@ -68,7 +68,7 @@ def measure_utility(report: ReportRows, exact: ReportRows) -> ReportUtility:
         If the report has other groups, columns or bins, or `exact` is not exact.
     """
     _check_columns(report, exact)
-    if (exact.noisy | (exact.within > 0) | (exact.n < 0)).any() or exact.round_to:
+    if (exact.noisy | (exact.within > 0) | (exact.n < 0)).any() or exact.rounding is not None:
         raise InputError("exact must be a report without defences: min_cell = 0, and nothing else")
     return compare_rates(report, exact)
 

@@ -51,6 +51,8 @@ def publish(context, seed=0, **parameters):
     {"order": 2, "min_group": 8, "complementary": True},
     {"order": 2, "decimals": 1},
     {"round_to": 5},
+    {"round_to": 6, "rounding": "midpoint"},
+    {"cell_keys": {"bound": 2, "variance": 1.0}, "leavers": 1},
     {"order": 2, "sizes": False, "decimals": 3},
     {"order": 2, "tables": [[], ["age", "city"]]},
     {"order": 2, "leavers": 3},

@@ -17,7 +17,7 @@ COUNTED = {
 """Label and prediction whose people each metric counts."""
 MODES = (
     "exact", "decimals", "nosizes", "nosizes-dec", "round", "min_group", "complementary", "min_cell",
-    "series",
+    "series", "nearest", "midpoint", "controlled", "cell-key",
 )  # fmt: skip
 _SLACK = 1e-9
 
@@ -51,6 +51,12 @@ def publish(rng, mode, X, predictions, labels, groups, names):
         options["sizes"] = False
     if mode == "round":
         options["round_to"] = int(rng.integers(2, 6))
+    if mode in ("nearest", "midpoint", "controlled"):
+        options |= {"round_to": int(rng.integers(2, 7)), "rounding": mode}
+        if rng.random() < 0.3:
+            options["min_group"] = int(rng.integers(1, 4))
+    if mode == "cell-key":
+        options["cell_keys"] = {"bound": int(rng.integers(1, 4)), "variance": 0.8}
     if mode in ("min_group", "complementary"):
         options |= {"min_group": int(rng.integers(1, 4)), "complementary": mode == "complementary"}
     kinds = pd.Categorical.from_codes(groups, categories=names)
@@ -60,6 +66,19 @@ def publish(rng, mode, X, predictions, labels, groups, names):
 def list_vectors(k, n):
     """(V, n) all groups of n people."""
     return np.array(list(product(range(k), repeat=n)), np.int8)
+
+
+def may_be(rounding, true, shown):
+    """Whether true numbers may have been published as one, by the words of a frame."""
+    *way, base = [*rounding.split(), "0"][:2] if " " in rounding else [rounding]
+    m = int(base)
+    if way == ["nearest"]:
+        return np.floor(true / m + 0.5) * m == shown
+    if way == ["midpoint"]:  # as R writes it: ceiling(x / m) * m - floor(m / 2) * (x != 0)
+        return np.ceil(true / m) * m - m // 2 * (true != 0) == shown
+    if way == ["cell-key"]:
+        return (abs(true - shown) <= m) & ((true > 0) | (shown == 0))
+    return abs(true - shown) < m
 
 
 def allow(frame, X, predictions, labels, names, vectors):
@@ -79,16 +98,17 @@ def allow(frame, X, predictions, labels, names, vectors):
         selected = mine[:, inside & (predictions == 1)].sum(axis=1)
         rejected = mine[:, inside & (predictions == 0)].sum(axis=1)
         n, value = (np.nan if row[x] is None else float(row[x]) for x in ("n", "value"))
-        within, base, below = (float(row.get(x) or 0) for x in ("within", "round_to", "below"))
+        within, below = (float(row.get(x) or 0) for x in ("within", "below"))
+        base = str(row.get("round_to") or "")
         counted = {None: selected + rejected, 1: selected, 0: rejected}[prediction]
         if np.isnan(value) and n != 0:
             if below > 0:
                 small.setdefault((cell, row["metric"]), []).append(counted < below)
         elif base and prediction is None:
             shown = round(value * n) if n else 0
-            possible &= (abs(selected - shown) < base) & (abs(rejected - (n - shown)) < base)
+            possible &= may_be(base, selected, shown) & may_be(base, rejected, n - shown)
         elif base:
-            possible &= abs(counted - value) < base
+            possible &= may_be(base, counted, value)
         elif prediction is None:
             possible &= np.isnan(n) | (counted == n)
             if n != 0:

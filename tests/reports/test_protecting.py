@@ -30,6 +30,8 @@ DEFENCES = st.fixed_dictionaries(
         "sizes": st.booleans(),
         "decimals": st.integers(0, 3),
         "round_to": st.sampled_from([2, 5, 10]),
+        "rounding": st.sampled_from(["random", "nearest", "midpoint", "controlled"]),
+        "cell_keys": st.just({"bound": 3, "variance": 2.0}),
     },
 )
 
@@ -62,6 +64,10 @@ def test_facts_of_a_protected_report_are_true_of_its_people(seed, k, metrics, de
         defences.pop("decimals", None)
     if not {"min_cell", "min_group"} & set(defences):
         defences.pop("complementary", None)
+    if "round_to" not in defences or "cell_keys" in defences:
+        defences.pop("rounding", None)
+    if "cell_keys" in defences:
+        defences.pop("round_to", None)
     if "by" in defences:
         defences.pop("bins", None)
         defences.pop("order", None)
@@ -73,6 +79,7 @@ def test_facts_of_a_protected_report_are_true_of_its_people(seed, k, metrics, de
     "defences",
     [
         {"min_cell": 30}, {"min_group": 5}, {"decimals": 2}, {"round_to": 5, "rng": 3},
+        {"round_to": 6, "rounding": "midpoint"}, {"cell_keys": {"bound": 2}, "rng": 3},
         {"sizes": False}, {"noise": "discrete-laplace", "epsilon": 1.0, "rng": 3},
     ],
 )  # fmt: skip
@@ -342,6 +349,14 @@ def test_the_law_of_noise_is_that_of_the_mechanism(mechanism):
     ({"bins": {"age": [1]}}, "bins of 'age' can only keep edges of"),
     ({"decimals": 16}, "decimals must be a whole number from 0 to 15"),
     ({"round_to": 5, "noise": "laplace", "epsilon": 1.0}, "not be together with noise"),
+    ({"cell_keys": {}, "noise": "laplace", "epsilon": 1.0}, "not be together with noise"),
+    ({"cell_keys": {}, "round_to": 5}, "round_to must not be together with cell_keys"),
+    ({"cell_keys": {"d": 5}}, "unknown parameter of cell_keys 'd'"),
+    ({"cell_keys": 5}, "cell_keys must be a mapping or None, not 5"),
+    ({"cell_keys": {"bound": 11}}, "bound must be a whole number from 1 to 10, not 11"),
+    ({"cell_keys": {"variance": 0}}, "variance must be above 0, not 0"),
+    ({"round_to": 5, "rounding": "midpiont"}, "unknown rounding 'midpiont'; did you mean 'midp"),
+    ({"rounding": "nearest"}, "rounding 'nearest' needs its multiple: round_to"),
     ({"noise": "laplace"}, "epsilon must be a number, not None"),
     ({"noise": "laplace", "epsilon": 1.0, "delta": 1e-6}, "unknown key 'delta'"),
     ({"epsilon": 1.0}, "epsilon and delta need noise"),
@@ -357,7 +372,7 @@ def test_impossible_defences_are_refused(defences, message):
 
 DONE = [
     {"min_cell": 30}, {"min_group": 5}, {"decimals": 2}, {"round_to": 5}, {"sizes": False},
-    {"noise": "laplace", "epsilon": 1.0},
+    {"noise": "laplace", "epsilon": 1.0}, {"cell_keys": {"bound": 2}},
 ]  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +94,17 @@ class Report(CountDisclosure):
     sizes: bool = Field(True, description="whether numbers of people behind rates are published")
     decimals: int | None = Field(None, ge=0, le=15, description="decimals of published rates")
     round_to: int | None = Field(
-        None, ge=2, description="numbers of people are randomly rounded to a multiple of this"
+        None, ge=2, description="numbers of people are rounded to a multiple of this"
+    )
+    rounding: Literal["random", "nearest", "midpoint", "controlled"] = Field(
+        "random",
+        description="how: at random keeping the mean, to the nearest, to the middle of blocks (1 "
+        "to 6, 7 to 12, ...), or at random so that parts sum up to wholes",
+    )
+    cell_keys: dict[str, float] | None = Field(
+        None,
+        description="perturbs numbers of people by cell keys: { bound = 5, variance = 3.0 } of "
+        "its noise",
     )
     noise: Mechanism | None = Field(
         None,
@@ -145,7 +155,9 @@ class Report(CountDisclosure):
             )
         everybody = np.arange(len(people))
         exact = self._tabulate(context, everybody, self.bins)
-        first = self._protect(exact, rng)
+        # Whoever stays keeps the key.
+        coins = rng if self.cell_keys is None else int(rng.integers(2**63))
+        first = self._protect(exact, coins)
         reports, exact_facts = [(self._read(first, context, everybody), everybody)], []
         if self._hides:
             exact_facts.append((self._read(exact, context, everybody), everybody))
@@ -154,7 +166,7 @@ class Report(CountDisclosure):
             # The second report has the slices of the first.
             cuts = {column.name: list(column.edges) for column in exact.columns if column.edges}
             second = self._tabulate(context, staying, cuts or self.bins)
-            reports.append((self._read(self._protect(second, rng), context, staying), staying))
+            reports.append((self._read(self._protect(second, coins), context, staying), staying))
             if self._hides:
                 exact_facts.append((self._read(second, context, staying), staying))
         published = _combine(reports)
@@ -175,6 +187,7 @@ class Report(CountDisclosure):
     def _hides(self) -> bool:
         """Whether people's groups affect which numbers are published, or how exactly."""
         hides = self.min_group > 0 or self.complementary or not self.sizes
+        hides |= self.cell_keys is not None or self.rounding in ("midpoint", "controlled")
         return self.noise is None and hides
 
     def _tabulate(self, context: Context, rows: NDArray[np.intp], bins: Any) -> FairnessReport:
@@ -190,12 +203,13 @@ class Report(CountDisclosure):
             metrics=self.metrics, min_cell=0,
         )  # fmt: skip
 
-    def _protect(self, exact: FairnessReport, rng: np.random.Generator) -> FairnessReport:
+    def _protect(self, exact: FairnessReport, rng: np.random.Generator | int) -> FairnessReport:
         """The published report."""
         return exact.protect(
             min_cell=self.min_cell, min_group=self.min_group,
             complementary=self.complementary, sizes=self.sizes, decimals=self.decimals,
-            round_to=self.round_to, noise=self.noise, epsilon=self.epsilon, rng=rng,
+            round_to=self.round_to, rounding=self.rounding, cell_keys=self.cell_keys,
+            noise=self.noise, epsilon=self.epsilon, rng=rng,
         )  # fmt: skip
 
     def _read(self, report: FairnessReport, context: Context, rows: NDArray[np.intp]) -> Facts:

@@ -122,7 +122,8 @@ def condition_beliefs(
         posterior /= posterior.sum(axis=1, keepdims=True)
         return ConditionedBeliefs(posterior, math.inf, 0, exact)
     known, allowed, left, rest = _remove_decided(facts.take(~facts.derived), allowed)
-    # The law of a number that the exponential mechanism chose depends on all of its set.
+    # The law of a number that the exponential mechanism chose, or cell keys, depends on all of its
+    # set.
     whole = bool((known.laws.kind >= EXPONENTIAL).any())
     told, own = (known, slice(None)) if whole else (left, rest)
     posterior, exact = allowed.astype(np.float64), allowed.sum(axis=1) == 1

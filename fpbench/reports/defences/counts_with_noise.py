@@ -1,4 +1,4 @@
-"""Numbers of people behind rows, rounded at random or with noise, and the rows that follow.
+"""Numbers of people behind rows, which may be changed, and the rows that follow; with noise.
 
 Numbers are changed once for each set of people and group, whatever metrics they are published in;
 rates are those of the changed numbers.
@@ -89,16 +89,6 @@ class Counts:
             return rows
         told = np.concatenate([measured, np.full((1, k), np.nan)])[self.place]
         return replace(rows, measured=told.transpose(0, 2, 1).reshape(-1, 2))
-
-
-def round_at_random(rows: ReportRows, base: int, rng: np.random.Generator) -> ReportRows:
-    """Numbers rounded to multiples, up with a probability that keeps the mean."""
-    blocks = ExactBlocks.of(rows, "round_to")
-    counts = Counts.of(blocks)
-    below = counts.people // base
-    up = rng.random(below.shape) < counts.people / base - below
-    rounded = replace(counts, people=(below + up) * base)
-    return replace(rounded.publish(blocks), round_to=base)
 
 
 @dataclass(frozen=True, eq=False)

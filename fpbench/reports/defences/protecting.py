@@ -15,10 +15,12 @@ from fpbench.components.by_name import resolve_component
 from fpbench.components.guarantee import check_epsilon
 from fpbench.components.mechanism import Mechanism
 from fpbench.reports.defences.complementary import find_complements
-from fpbench.reports.defences.counts_with_noise import NoisyCounts, round_at_random
+from fpbench.reports.defences.counts_with_noise import NoisyCounts
 from fpbench.reports.defences.fitted_counts import add_fitted_noise
+from fpbench.reports.defences.rounded_counts import round_rows
 from fpbench.reports.exact_blocks import ExactBlocks, stack_blocks, tabulate
 from fpbench.reports.reading.metric_names import parse_report_metric
+from fpbench.reports.rounding import ROUNDINGS, Rounding
 from fpbench.reports.rows import ReportedPeople, ReportRows
 from fpbench.reports.slices import Codes, SliceColumn, format_edge, number_slices
 
@@ -40,6 +42,8 @@ class Defences(NamedTuple):
     sizes: bool
     decimals: int | None
     round_to: int | None
+    rounding: str
+    cell_keys: Mapping[str, float] | None
     noise: Mechanism | str | Mapping[str, Any] | None
     epsilon: float | None
     delta: float | None
@@ -63,8 +67,8 @@ def protect_rows(report: ReportRows, defences: Defences) -> ReportRows:
         rows = _drop_small_cells(rows, defences.min_cell)
     if defences.min_group and not defences.complementary:
         rows = _suppress_small_groups(rows, defences.min_group)
-    if defences.round_to is not None:
-        rows = round_at_random(rows, defences.round_to, generator)
+    if (rounding := _find_rounding(defences)) is not None:
+        rows = round_rows(rows, rounding, report.people, generator)
     if defences.noise is not None:
         rows = _add_noise(rows, report.people, defences, generator)
     if defences.decimals is not None:
@@ -76,6 +80,18 @@ def protect_rows(report: ReportRows, defences: Defences) -> ReportRows:
         record["sizes"] = False
     done = replace(_drop_idle_columns(rows), defences=record, people=report.people)
     return done.state(report.stated if defences.noise is None else rows.guarantee)
+
+
+def _find_rounding(defences: Defences) -> Rounding | None:
+    """How numbers are rounded or perturbed, if they are; InputError if that is out of range."""
+    if defences.cell_keys is None:
+        base = defences.round_to
+        return None if base is None else Rounding(defences.rounding, int(base))
+    known = {"bound": 5, "variance": 3.0}
+    for name in defences.cell_keys:
+        check_choice("parameter of cell_keys", str(name), list(known))
+    own: Any = known | dict(defences.cell_keys)
+    return Rounding.by_keys(own["bound"], own["variance"])
 
 
 def round_rates(rows: ReportRows, decimals: int) -> ReportRows:
@@ -114,6 +130,12 @@ def _check_numbers(report: ReportRows, defences: Defences) -> None:
             )
     if base is not None and (not isinstance(base, int | np.integer) or base < 2):
         raise InputError(f"round_to must be a whole number of at least 2, not {show_value(base)}")
+    check_choice("rounding", defences.rounding, ROUNDINGS)
+    if base is None and defences.rounding != ROUNDINGS[0]:
+        raise InputError(f"rounding {defences.rounding!r} needs its multiple: round_to")
+    if base is not None and defences.cell_keys is not None:
+        raise InputError("round_to must not be together with cell_keys")
+    _find_rounding(defences)
     _check_noise(report, defences)
     noisy = defences.noise is not None or report.noisy.any()
     if noisy and not defences.sizes and report.is_rate.any():
@@ -150,8 +172,8 @@ def _check_noise(report: ReportRows, defences: Defences) -> None:
     if defences.noise is None:
         if defences.epsilon is not None or defences.delta is not None:
             raise InputError('epsilon and delta need noise: noise = "discrete-laplace", ...')
-    elif defences.round_to is not None:
-        raise InputError("round_to must not be together with noise")
+    elif _find_rounding(defences) is not None:
+        raise InputError("round_to and cell_keys must not be together with noise")
     elif (
         any(by.get(what) for by in (defences._asdict(), report.defences) for what in _BY_GROUPS)
         or report.suppressed.any()
@@ -217,7 +239,8 @@ def _find_columns(columns: Iterable[str], names: Sequence[str], what: str) -> li
 
 def _drop_small_cells(rows: ReportRows, least: int) -> ReportRows:
     """The rows of blocks that are taken over at least this many people."""
-    unknown = (rows.n < 0) & ~rows.suppressed | rows.is_rate & (rows.noisy | (rows.round_to > 0))
+    vague = rows.noisy | (rows.rounding is not None)
+    unknown = (rows.n < 0) & ~rows.suppressed | rows.is_rate & vague
     if unknown.any():
         row = int(np.flatnonzero(unknown)[0])
         raise InputError(
@@ -316,6 +339,10 @@ def _record(done: Mapping[str, Any], defences: Defences) -> dict[str, Any]:
     for what in ("min_cell", "min_group", "decimals", "round_to"):
         if getattr(defences, what):
             record[what] = int(getattr(defences, what))
+    if defences.round_to is not None and defences.rounding != ROUNDINGS[0]:
+        record["rounding"] = defences.rounding
+    if defences.cell_keys is not None and (by_keys := _find_rounding(defences)) is not None:
+        record["cell_keys"] = {"bound": by_keys.base, "variance": by_keys.variance}
     if defences.decimals == 0:
         record["decimals"] = 0
     if defences.noise is not None:

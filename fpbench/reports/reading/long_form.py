@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from fpbench.base.arguments import check_columns_distinct, show_value
 from fpbench.base.errors import InputError, find_near_name, suggest_name
-from fpbench.claims.count_laws import LAWS, Floats
+from fpbench.claims.count_laws import CELL_KEY, LAWS, Floats
 from fpbench.reports.reading.metric_names import explain_unknown, read_metric
+from fpbench.reports.rounding import Rounding
 from fpbench.reports.rows import ReportRows, StatedGuarantee
 from fpbench.reports.slices import (
     FIXED_COLUMNS,
@@ -42,7 +43,7 @@ _HINTS = {
 }
 LEAVE_INDEX = "leave it out (pandas writes such an index unless to_csv(index=False) is asked for)"
 """Remedy for a table with a column that numbers its rows."""
-_NOISE = tuple(name for name in LAWS if name not in ("exact", "rounding"))
+_NOISE = tuple(name for name in LAWS[:CELL_KEY] if name not in ("exact", "rounding"))
 """Laws of noise that a row may name."""
 _GREATEST = 2.0**53
 """Of numbers of people, which floats hold exactly."""
@@ -104,7 +105,7 @@ def read_frame(
     report = ReportRows(
         tuple(columns), names, cells, metric, np.array([where[name] for name in group]), value,
         np.where(np.isnan(n), -1, n).astype(np.int64), within, law, noise,
-        below.astype(np.int64), _read_measured(frame, law), _read_round_to(frame),
+        below.astype(np.int64), _read_measured(frame, law), _read_rounding(frame),
     )  # fmt: skip
     _check_values(report)
     _check_repeats(report, _read_texts(frame, "metric"))
@@ -195,7 +196,7 @@ def _check_values(report: ReportRows) -> None:
         ~blank & rates & noisy & (n < 0), "value", value,
         "is a noisy rate, and 'n' is missing: what it gives away cannot be measured",
     )  # fmt: skip
-    half = report.within + max(report.round_to - 1, 0)
+    half = report.within + report.reach
     number = ~rates & ~noisy & ~blank
     _complain(
         number & ((value < 0) | (n >= 0) & (value - half > n)), "value", value,
@@ -263,14 +264,21 @@ def _read_numbers(
     return numbers
 
 
-def _read_round_to(frame: DataFrame) -> int:
-    bases = _read_numbers(frame, "round_to", least=2, whole=True)
-    if len(distinct := np.unique(bases[~np.isnan(bases)])) > 1 or (
-        len(distinct) and np.isnan(bases).any()
-    ):
-        row = int(np.flatnonzero(~(bases == bases[0]))[0])
+def _read_rounding(frame: DataFrame) -> Rounding | None:
+    if "round_to" not in frame:
+        return None
+    texts = _read_texts(frame, "round_to")
+    if (other := texts != texts[0]).any():
+        row = int(np.flatnonzero(other)[0])
         raise InputError(f"row {row}, column 'round_to': must be the same in all rows")
-    return int(distinct[0]) if len(distinct) else 0
+    rounding = Rounding.parse(texts[0])
+    if texts[0] and rounding is None:
+        raise InputError(
+            f"row 0, column 'round_to': {texts[0]!r} is no rounding: write the multiple, a whole "
+            "number of at least 2, if it was at random; or nearest 5, midpoint 6, controlled 5, or "
+            "cell-key 5 3.0 for the bound and variance of its noise"
+        )
+    return rounding
 
 
 def _read_noise(frame: DataFrame) -> tuple[Codes, Floats]:

@@ -8,13 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fpbench.claims import Facts
-from fpbench.claims.count_laws import EXACT, EXPONENTIAL, LAWS, ROUNDING, CountLaws
+from fpbench.claims.cell_keys import find_transitions
+from fpbench.claims.count_laws import CELL_KEY, EXACT, EXPONENTIAL, ROUNDING, CountLaws
 from fpbench.correction import condition_beliefs, propagate
 from fpbench.correction.conditioning.count_tables import CountLaw
 from fpbench.correction.facts import exact_components
 from fpbench.correction.poisson_binomial import CountedPeople
+from fpbench.reports.rounding import Rounding
 
-NUMBERS = range(len(LAWS))
+NUMBERS = [*range(CELL_KEY), CELL_KEY + 1, CELL_KEY + 4]
 
 
 def publish(rng, members, truth, k, kinds, width=None):
@@ -33,6 +35,11 @@ def publish(rng, members, truth, k, kinds, width=None):
             below = counts[j] // w
             rounded[j] = w * (below + (rng.random(k) < counts[j] / w - below))
             low[j], high[j] = rounded[j] - w + 1, rounded[j] + w - 1
+        elif law >= CELL_KEY:
+            most = law - CELL_KEY + 1
+            rows = find_transitions(most, float(w))[np.minimum(counts[j], most).astype(int)]
+            rounded[j] = counts[j] + [rng.choice(np.arange(-most, most + 1), p=p) for p in rows]
+            low[j], high[j] = Rounding.by_keys(most, float(w)).find_ranges(rounded[j])
         elif law < ROUNDING:
             noise = rng.normal(0, w, k) if law == 1 else rng.laplace(0, w, k)
             low[j] = high[j] = np.rint(counts[j] + noise)
@@ -160,7 +167,7 @@ def test_what_is_not_linked_to_large_crossing_sets_is_exact_beside_them():
         )
 
 
-@given(st.integers(0, 2**32), st.booleans(), st.sampled_from([1, 2, *NUMBERS[EXPONENTIAL:]]))
+@given(st.integers(0, 2**32), st.booleans(), st.sampled_from([1, 2, *range(EXPONENTIAL, CELL_KEY)]))
 def test_as_noise_goes_to_nothing_beliefs_become_those_of_the_exact_table(seed, nested, law):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 9))
@@ -189,6 +196,24 @@ def test_rounding_to_multiples_of_1_and_ranges_of_one_number_are_exact(seed):
         condition_beliefs(rounded, beliefs).beliefs, condition_beliefs(exact, beliefs).beliefs,
         atol=1e-9,
     )  # fmt: skip
+
+
+@given(st.integers(0, 2**32), st.booleans(), st.integers(1, 10))
+def test_as_the_variance_of_cell_keys_goes_to_0_beliefs_become_those_of_the_exact_table(
+    seed, nested, most
+):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 9))
+    beliefs = rng.dirichlet([2, 2], n)
+    truth = (rng.random(n) < beliefs[:, 1]).astype(int)
+    members = draw_members(rng, n, nested)
+    exact = publish(rng, members, truth, 2, [EXACT], width=0)
+    wanted = condition_beliefs(exact, beliefs, propagate(exact)).beliefs
+    for variance, off in ((1e-4, 0.05), (1e-9, 1e-4)):
+        facts = publish(rng, members, truth, 2, [CELL_KEY + most - 1], width=variance)
+        if (facts.laws.rounded == facts.count(np.eye(2)[truth])).all():  # nothing was changed
+            found = condition_beliefs(facts, beliefs).beliefs
+            np.testing.assert_allclose(found, wanted, atol=off)
 
 
 @pytest.mark.slow

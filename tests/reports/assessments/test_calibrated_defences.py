@@ -33,6 +33,16 @@ DEFENCES = {
     "min_group and decimals": (RATES, {"min_group": 2, "decimals": 1}),
     "complementary": (COUNTS, {"min_group": 2, "complementary": True}),
     "complementary of rates": (RATES, {"min_group": 2, "min_cell": 3, "complementary": True}),
+    "nearest 3": (COUNTS, {"round_to": 3, "rounding": "nearest"}),
+    "suppress at most 1, then nearest 3": (
+        COUNTS,
+        {"min_group": 2, "round_to": 3, "rounding": "nearest"},
+    ),
+    "midpoint 3": (COUNTS, {"round_to": 3, "rounding": "midpoint"}),
+    "midpoint rates": (RATES, {"round_to": 3, "rounding": "midpoint"}),
+    "controlled 3": (COUNTS, {"round_to": 3, "rounding": "controlled"}),
+    "cell keys": (COUNTS, {"cell_keys": {"bound": 2, "variance": 0.5}}),
+    "cell keys of rates": (RATES, {"cell_keys": {"bound": 2, "variance": 0.5}}),
 }
 
 
