@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Rational, Real
@@ -182,3 +183,21 @@ def check_type(name: str, value: Any, cls: type, what: str) -> None:
     """Refuse anything but an instance of a class; `what` is its name in the message."""
     if not isinstance(value, cls):
         raise InputError(f"{name} must be {what}, not {show_value(value)}")
+
+
+def read_share(what: str, share: float | str, example: float) -> float:
+    """A share below 1, or in percent ("1%"); 1 could be read either way. InputError otherwise."""
+    text = str(share).rstrip()
+    percent = text.endswith("%")
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = math.nan
+    read = round(number / 100, 12) if percent else number
+    if not (0 <= read <= 1 if percent else 0 <= read < 1):
+        value = number / 100 if 1 <= number < 100 else example
+        raise InputError(
+            f"{what}: {show_value(share)} is no share of people: write {100 * value:g}% or "
+            f"{value:g} (a number without % is below 1)"
+        )
+    return read

@@ -65,6 +65,7 @@ class DefenceOptions(TypedDict, total=False):
 
     min_group: int
     complementary: bool
+    protect_hidden: float | str | None
     sizes: bool
     decimals: int | None
     round_to: int | None
@@ -217,6 +218,7 @@ class FairnessReport(ReportRows):
         min_cell: int = 0,
         min_group: int = 0,
         complementary: bool = False,
+        protect_hidden: float | str | None = None,
         sizes: bool = True,
         decimals: int | None = None,
         round_to: int | None = None,
@@ -255,6 +257,11 @@ class FairnessReport(ReportRows):
             Whether further cells are suppressed, so that no suppressed number follows by adding and
             subtracting published ones, for a reader who knows the people; bounds (0, sizes) may
             still fix some. The reason of a suppression is then hidden.
+        protect_hidden
+            Share, or percentage, of a number by which the interval that published numbers leave of
+            each suppressed one must be wider on either side, as far as the people of its slice
+            allow. What is suppressed then costs least, if that is found in a minute (as `defences`
+            say: "optimal"); a block of a metric and slice costs 1 to 2, by its people.
         sizes
             Whether to publish n, the number of people that a value is taken over.
         decimals
@@ -296,8 +303,8 @@ class FairnessReport(ReportRows):
             what a defence needs.
         """
         defences = Defences(
-            by, order, tables, metrics, bins, min_cell, min_group, complementary, sizes, decimals,
-            round_to, rounding, cell_keys, noise, epsilon, delta, consistent, rng,
+            by, order, tables, metrics, bins, min_cell, min_group, complementary, protect_hidden,
+            sizes, decimals, round_to, rounding, cell_keys, noise, epsilon, delta, consistent, rng,
         )  # fmt: skip
         return self._of(protect_rows(self, defences))
 

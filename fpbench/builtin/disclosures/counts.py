@@ -91,6 +91,11 @@ class Report(CountDisclosure):
         description="whether to suppress more, so that no suppressed number follows by adding and "
         "subtracting published ones; bounds (0, sizes) may still fix some",
     )
+    protect_hidden: float | None = Field(
+        None, ge=0, lt=1,
+        description="share of every suppressed number that must stay open on either side; what is "
+        "suppressed then costs least",
+    )  # fmt: skip
     sizes: bool = Field(True, description="whether numbers of people behind rates are published")
     decimals: int | None = Field(None, ge=0, le=15, description="decimals of published rates")
     round_to: int | None = Field(
@@ -207,7 +212,8 @@ class Report(CountDisclosure):
         """The published report."""
         return exact.protect(
             min_cell=self.min_cell, min_group=self.min_group,
-            complementary=self.complementary, sizes=self.sizes, decimals=self.decimals,
+            complementary=self.complementary, protect_hidden=self.protect_hidden,
+            sizes=self.sizes, decimals=self.decimals,
             round_to=self.round_to, rounding=self.rounding, cell_keys=self.cell_keys,
             noise=self.noise, epsilon=self.epsilon, rng=rng,
         )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.arguments import show_value
+from fpbench.base.arguments import read_share, show_value
 from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import ContradictionError, Facts, Floats, Mask
 from fpbench.correction.facts.dual_ascent import condition_beliefs
@@ -59,15 +59,15 @@ class Allowed:
         protect_hidden: float | str | None = None,
     ) -> Self:
         """The limits as users write them: a leak as 0.01 or "1%"; InputError for anything else."""
-        leak = None if max_leak is None else _read_share("max_leak (--max-leak)", max_leak, 0.01)
-        belief = _read_share("sure (--sure)", sure, SURE)
+        leak = None if max_leak is None else read_share("max_leak (--max-leak)", max_leak, 0.01)
+        belief = read_share("sure (--sure)", sure, SURE)
         if not 0.5 <= belief <= 1:
             raise InputError(f"sure (--sure) must be at least 50%, not {show_value(sure)}")
         for name, most in (("max_proven", max_proven), ("max_undecided", max_undecided)):
             if not isinstance(most, int | np.integer) or most < 0:
                 raise InputError(f"{name} must be a number of people, not {show_value(most)}")
         if protect_hidden is not None:
-            protect_hidden = _read_share("protect_hidden (--protect-hidden)", protect_hidden, 0.1)
+            protect_hidden = read_share("protect_hidden (--protect-hidden)", protect_hidden, 0.1)
         return cls(leak, int(max_proven), belief, int(max_undecided), protect_hidden)
 
     def holds(self, leak: float, proven: int) -> bool:
@@ -89,24 +89,6 @@ class Allowed:
         if self.protect_hidden is not None:
             parts.append(f"suppressed numbers protected to {100 * self.protect_hidden:g} %")
         return ", and ".join(parts)
-
-
-def _read_share(what: str, share: float | str, example: float) -> float:
-    """A share below 1, or in percent; 1 could be read either way."""
-    text = str(share).rstrip()
-    percent = text.endswith("%")
-    try:
-        number = float(text.removesuffix("%"))
-    except ValueError:
-        number = math.nan
-    read = round(number / 100, 12) if percent else number
-    if not (0 <= read <= 1 if percent else 0 <= read < 1):
-        value = number / 100 if 1 <= number < 100 else example
-        raise InputError(
-            f"{what}: {show_value(share)} is no share of people: write {100 * value:g}% or "
-            f"{value:g} (a number without % is below 1)"
-        )
-    return read
 
 
 @dataclass(frozen=True, eq=False)

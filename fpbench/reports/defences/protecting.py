@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fpbench.base.arguments import show_value, to_generator
+from fpbench.base.arguments import read_share, show_value, to_generator
 from fpbench.base.errors import InputError, check_choice
 from fpbench.claims.set_counts import Floats
 from fpbench.components.by_name import resolve_component
@@ -17,6 +17,7 @@ from fpbench.components.mechanism import Mechanism
 from fpbench.reports.defences.complementary import find_complements
 from fpbench.reports.defences.counts_with_noise import NoisyCounts
 from fpbench.reports.defences.fitted_counts import add_fitted_noise
+from fpbench.reports.defences.optimal_suppression import find_optimal_complements
 from fpbench.reports.defences.rounded_counts import round_rows
 from fpbench.reports.exact_blocks import ExactBlocks, stack_blocks, tabulate
 from fpbench.reports.reading.metric_names import parse_report_metric
@@ -39,6 +40,7 @@ class Defences(NamedTuple):
     min_cell: int
     min_group: int
     complementary: bool
+    protect_hidden: float | str | None
     sizes: bool
     decimals: int | None
     round_to: int | None
@@ -84,9 +86,14 @@ def protect_rows(report: ReportRows, defences: Defences) -> ReportRows:
 
 def _find_rounding(defences: Defences) -> Rounding | None:
     """How numbers are rounded or perturbed, if they are; InputError if that is out of range."""
+    base, way = defences.round_to, defences.rounding
+    check_choice("rounding", way, ROUNDINGS)
+    if base is None and way != ROUNDINGS[0]:
+        raise InputError(f"rounding {way!r} needs its multiple: round_to")
+    if base is not None and defences.cell_keys is not None:
+        raise InputError("round_to must not be together with cell_keys")
     if defences.cell_keys is None:
-        base = defences.round_to
-        return None if base is None else Rounding(defences.rounding, int(base))
+        return None if base is None else Rounding(way, int(base))
     known = {"bound": 5, "variance": 3.0}
     for name in defences.cell_keys:
         check_choice("parameter of cell_keys", str(name), list(known))
@@ -130,11 +137,8 @@ def _check_numbers(report: ReportRows, defences: Defences) -> None:
             )
     if base is not None and (not isinstance(base, int | np.integer) or base < 2):
         raise InputError(f"round_to must be a whole number of at least 2, not {show_value(base)}")
-    check_choice("rounding", defences.rounding, ROUNDINGS)
-    if base is None and defences.rounding != ROUNDINGS[0]:
-        raise InputError(f"rounding {defences.rounding!r} needs its multiple: round_to")
-    if base is not None and defences.cell_keys is not None:
-        raise InputError("round_to must not be together with cell_keys")
+    if defences.protect_hidden is not None and not defences.complementary:
+        raise InputError("protect_hidden needs complementary suppression: complementary = True")
     _find_rounding(defences)
     _check_noise(report, defences)
     noisy = defences.noise is not None or report.noisy.any()
@@ -287,9 +291,23 @@ def _suppress_with_complements(
     suppressed = np.ones(len(every), np.bool_)  # what earlier defences left out, too
     suppressed[place[(place >= 0) & ~blocks.hidden & ~small & ~few]] = False
     least = max(min_cell, rows.defences.get("min_cell", 0))
-    more = np.append(find_complements(every, suppressed, least, codes), False)[place]
-    hidden = blocks.hidden | few | more
-    return replace(blocks, below=np.where(hidden, 0, -1)).take(~small).to_rows()
+    more = find_complements(every, suppressed, least, codes)
+    record = dict(rows.defences)
+    if defences.protect_hidden is not None:
+        if people.groups is None:
+            raise InputError(
+                "protect_hidden needs to know everybody's group: give the parameter to "
+                "from_predictions, or the people by "
+                "report.with_people(X, predictions, labels, groups)"
+            )
+        share = read_share("protect_hidden", defences.protect_hidden, 0.1)
+        more, optimal = find_optimal_complements(
+            every, suppressed, more, least, codes, people.groups, share
+        )
+        record["optimal"] = optimal
+    hidden = blocks.hidden | few | np.append(more, False)[place]
+    done = replace(blocks, below=np.where(hidden, 0, -1)).take(~small).to_rows()
+    return replace(done, defences=record)
 
 
 def _find_all_blocks(blocks: ExactBlocks, people: Codes) -> tuple[ExactBlocks, Codes]:
@@ -349,6 +367,8 @@ def _record(done: Mapping[str, Any], defences: Defences) -> dict[str, Any]:
         record["consistent"] = defences.consistent
     if defences.complementary:
         record["complementary"] = True
+    if defences.protect_hidden is not None:
+        record["protect_hidden"] = read_share("protect_hidden", defences.protect_hidden, 0.1)
     return record
 
 
