@@ -105,12 +105,11 @@ def main(arguments: list[str] | None = None) -> None:
     X, outcomes, groups = draw_people(options.dataset, options.rows)
     report = tabulate(X, outcomes, groups, options.order, acro=options.acro)
     told = fpbench.assess(report, X, outcomes, groups=groups)
-    proven = int(told.proven.sum())
+    proven, by = int(told.proven.sum()), "ACRO" if options.acro else f"the rule of {THRESHOLD}"
     print(
         f"{options.dataset}, {len(X):,} people, {len(report):,} numbers, "
-        f"{report.suppressed.mean():.0%} suppressed by "
-        f"{'ACRO' if options.acro else f'the rule of {THRESHOLD}'}: {proven:,} of {len(X):,} people "
-        f"proven ({proven / len(X):.1%})"
+        f"{report.suppressed.mean():.0%} suppressed by {by}: {proven:,} of "
+        f"{len(X):,} people proven ({proven / len(X):.1%})"
     )
     if not options.defences:
         return

@@ -122,7 +122,8 @@ class ExactBlocks:
             self.columns, self.groups, np.repeat(self.cells, k, axis=0), np.repeat(self.metric, k),
             np.tile(np.arange(k), b), np.where(hidden, np.nan, value).ravel(),
             np.where(hidden, -1, n).ravel(), exact, exact.astype(np.int64), exact,
-            np.repeat(np.maximum(self.below, 0), k), np.full((b * k, 2), np.nan), None, self.defences,
+            np.repeat(np.maximum(self.below, 0), k), np.full((b * k, 2), np.nan), None,
+            self.defences,
         )  # fmt: skip
 
 

@@ -16,9 +16,7 @@ def test_tables_without_numbers_below_10_prove_groups(capsys):
     shown = ~report.suppressed
     assert report.value[shown].min() >= 10
     assert not shown.all()
-    made["main"].__globals__["DEFENCES"] = {
-        "midpoint 6": made["DEFENCES"]["midpoint 6"]
-    }
+    made["main"].__globals__["DEFENCES"] = {"midpoint 6": made["DEFENCES"]["midpoint 6"]}
     made["main"](["--dataset", "census-synthetic", "--rows", "120", "--defences", "--order", "2"])
     told, *table = capsys.readouterr().out.splitlines()
     assert told.startswith("census-synthetic, 120 people")

@@ -30,7 +30,7 @@ def round_rows(
     blocks = ExactBlocks.of(rows, "cell_keys" if rounding.variance else "round_to")
     counts = Counts.of(blocks)
     if rounding.variance:
-        changed = _perturb(counts, blocks, rounding, people, rng)
+        changed = _add_key_noise(counts, blocks, rounding, people, rng)
     elif rounding.way == "controlled":
         changed = _round_controlled(counts, rounding.base, rng)
     elif rounding.way == "random":
@@ -81,7 +81,7 @@ def _round_controlled(counts: Counts, base: int, rng: np.random.Generator) -> Fl
     return np.asarray((below + up) * base)
 
 
-def _perturb(
+def _add_key_noise(
     counts: Counts,
     blocks: ExactBlocks,
     rounding: Rounding,
