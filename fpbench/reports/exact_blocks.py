@@ -18,6 +18,7 @@ from fpbench.reports.slices import (
     SliceColumn,
     cross,
     name_values,
+    view_people,
 )
 
 if TYPE_CHECKING:
@@ -154,7 +155,12 @@ def tabulate(
     (n,). `tables`: numbers of the columns that are crossed, of each table.
     """
     n, k = len(predictions), len(groups.categories)
-    person = (labels * 2 + predictions) * k + groups.codes
+    views = dict.fromkeys(REPORT_METRICS[name].view for name in metrics)
+    persons = {}
+    for view in views:
+        bits, others = view_people(view, predictions, labels)
+        assert others is not None
+        persons[view] = (others * 2 + bits) * k + groups.codes
     cells: list[Codes] = []
     names: list[str] = []
     numbers: list[tuple[Codes, Codes]] = []
@@ -162,13 +168,18 @@ def tabulate(
         key = cross([codes[c] for c in table], [len(columns[c].values) for c in table], n)
         inside = np.flatnonzero(key >= 0)
         _, first, cell = np.unique(key[inside], return_index=True, return_inverse=True)
-        counts = np.bincount(cell * 4 * k + person[inside], minlength=len(first) * 4 * k)
-        counts = counts.reshape(-1, 2, 2, k)
+        counted_by = {
+            view: np.bincount(
+                cell * 4 * k + person[inside], minlength=len(first) * 4 * k
+            ).reshape(-1, 2, 2, k)
+            for view, person in persons.items()
+        }
         here = np.full((len(first), len(columns)), -1)
         for c in table:
             here[:, c] = codes[c][inside][first]
         for name in metrics:
-            label, prediction = REPORT_METRICS[name]
+            label, prediction, view = REPORT_METRICS[name]
+            counts = counted_by[view]
             part = counts.sum(axis=1) if label is None else counts[:, label]
             base = part.sum(axis=1) if prediction is None else part[:, prediction]
             shown = base.any(axis=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from fpbench.reports.exact_blocks import WHOLE
 from fpbench.reports.rows import ReportRows
 from fpbench.reports.slices import (
     MISSING,
+    VIEWS,
     Codes,
     check_bits,
     check_people,
@@ -27,6 +29,7 @@ from fpbench.reports.slices import (
     find_column,
     locate,
     name_values,
+    view_people,
 )
 from fpbench.reports.unknown_sizes import find_sizes
 
@@ -67,8 +70,8 @@ def find_facts_and_rows(
     n = len(X)
     predicted = check_bits(predictions, n, "predictions")
     labelled = None if labels is None else check_bits(labels, n, "labels")
-    if labelled is None and (report.label >= 0).any():
-        row = int(np.flatnonzero(report.label >= 0)[0])
+    if labelled is None and report.needs_labels.any():
+        row = int(np.flatnonzero(report.needs_labels)[0])
         raise InputError(
             f"row {row}, column 'metric': '{report.metric[row]}' looks at labels: give labels "
             "(--label names their column)"
@@ -76,7 +79,7 @@ def find_facts_and_rows(
     codes = [column.code(X) for column in report.columns]
     for place in range(len(codes)):
         _check_slice_values(report, place, codes[place], X)
-    finder = _Finder(report, predicted)
+    finder = _Finder(report, predicted, labelled)
     depends = report.rounding is not None and not report.rounding.is_independent
     small: list[tuple[_Where, NDArray[np.intp], Codes, Codes]] = []
     used = report.cells >= 0
@@ -88,28 +91,33 @@ def find_facts_and_rows(
         sizes = [len(report.columns[c].values) for c in columns]
         people = cross([codes[c] for c in columns], sizes, n)
         cells = cross([report.cells[rows, c] for c in columns], sizes, len(rows))
-        for label in (-1, 0, 1):
-            inside = people if label < 0 else np.where(labelled == label, people, -1)
-            where = frozenset(columns.tolist()), label
-            sized = (report.label[rows] == label) & (report.n[rows] >= 0) & ~report.noisy[rows]
+        for view, label in product(finder.seen, (-1, 0, 1)):
+            own = (report.label[rows] == label) & (report.view[rows] == VIEWS.index(view))
+            if not own.any():
+                continue
+            finder.predicted, others = finder.seen[view]
+            inside = people if label < 0 else np.where(others == label, people, -1)
+            where = frozenset(columns.tolist()), label, view
+            sized = own & (report.n[rows] >= 0) & ~report.noisy[rows]
             finder.add_sizes(where, rows[sized], cells[sized], inside)
-            mine = (report.label[rows] == label) & ~report.suppressed[rows]
+            mine = own & ~report.suppressed[rows]
             for noisy in (False, True):
                 part = mine & (report.noisy[rows] == noisy)
                 if part.any() and noisy and report.is_fitted:
                     finder.add_measured(where, rows[part], cells[part], inside)
                 elif part.any():
                     finder.add_rows(where, rows[part], cells[part], inside)
-            hidden = (report.label[rows] == label) & (report.below[rows] > 0)
+            hidden = own & (report.below[rows] > 0)
             if hidden.any():
                 small.append((where, rows[hidden], cells[hidden], inside))
             unsized = report.is_rate[rows] & (report.n[rows] < 0) & ~report.noisy[rows]
-            unsure = (report.label[rows] == label) & (report.suppressed[rows] | unsized | depends)
+            unsure = own & (report.suppressed[rows] | unsized | depends)
             if unsure.any():
                 finder.hide(rows[unsure], cells[unsure], inside)
     finder.add_remainders()
-    for where, own, cell, inside in small:
-        finder.add_small_groups(where, own, cell, inside)
+    for where, mine, cell, inside in small:
+        finder.predicted, _ = finder.seen[where[2]]
+        finder.add_small_groups(where, mine, cell, inside)
     if not finder.tables:  # everything is suppressed
         nothing = np.zeros((n, 0), np.bool_), np.zeros((0, len(report.groups)))
         return Facts.from_counts(*nothing), np.zeros(0, np.intp), *finder.find_hidden()
@@ -144,8 +152,9 @@ def _check_slice_values(report: ReportRows, place: int, codes: Codes, X: DataFra
     )
 
 
-_Where = tuple[frozenset[int], int]
-"""Numbers of the columns that cells are crossed by, and the label that they look at; or -1."""
+_Where = tuple[frozenset[int], int, str]
+"""Numbers of the columns that cells are crossed by, the label that they look at, or -1; and what
+stands for the prediction (`VIEWS`)."""
 
 
 @dataclass(frozen=True)
@@ -199,8 +208,12 @@ def _read_numbers(
 class _Finder:
     """Puts the facts of a report together, crossing by crossing."""
 
-    def __init__(self, report: ReportRows, predicted: Codes) -> None:
-        self.report, self.predicted = report, predicted
+    def __init__(self, report: ReportRows, predicted: Codes, labelled: Codes | None) -> None:
+        self.report, self.people = report, len(predicted)
+        views = [VIEWS[place] for place in np.unique(report.view)]
+        self.seen = {view: view_people(view, predicted, labelled) for view in views}
+        self.predicted = predicted
+        """What stands for the prediction in the rows that are being added."""
         self.tables: list[_Table] = []
         self.clauses = NO_CLAUSES
         self.published = self.known = 0
@@ -378,7 +391,7 @@ class _Finder:
 
         And the numbers of them that are suppressed.
         """
-        n, k = len(self.predicted), len(self.report.groups)
+        n, k = self.people, len(self.report.groups)
         tables = self.hidden or [(np.full(n, -1), 0)]
         shape = sum(size for _, size in tables), k
         facts = Facts.from_tables(tables, np.zeros(shape), np.full(shape, n))
@@ -400,9 +413,9 @@ class _Finder:
         outers = {(table.where, table.split): table for table in exact}
         self.published = self._size
         for inner in exact:
-            columns, label = inner.where
+            columns, label, view = inner.where
             for column in columns:
-                outer = outers.get(((columns - {column}, label), inner.split))
+                outer = outers.get(((columns - {column}, label, view), inner.split))
                 if outer is not None:
                     self._add_rest(outer, inner)
         self.known = self._size
@@ -525,11 +538,16 @@ class _Finder:
         if row < 0:
             return f"the rest of [{self.describe(-1 - row)}] without its published parts"
         text = self.report.describe_slice(row)
-        if table.where[1] >= 0:
-            text += f", label {table.where[1]}"
-        if table.split:
-            members = np.flatnonzero(table.member == number - table.first)
-            text += f", predicted {self.predicted[members[0]]}" if len(members) else ""
+        _, label, view = table.where
+        if view == "everybody":
+            return f"{text} (row {row})"
+        bit, other = ("label", "predicted") if view == "label" else ("predicted", "label")
+        if label >= 0:
+            text += f", {other} {label}"
+        members = np.flatnonzero(table.member == number - table.first)
+        if table.split and len(members):
+            sign = int(self.seen[view][0][members[0]])
+            text += (", wrong", ", right")[sign] if view == "correct" else f", {bit} {sign}"
         return f"{text} (row {row})"
 
     @property

@@ -180,7 +180,7 @@ class FairnessReport(ReportRows):
             labelled = check_bits(labels, n, "labels", positive, nameable=True)
         own_metrics = parse_metrics(metrics)
         for name in own_metrics:
-            if REPORT_METRICS[name].label is not None and labels is None:
+            if REPORT_METRICS[name].needs_labels and labels is None:
                 raise InputError(f"the metric {name!r} looks at labels: give labels")
         if not isinstance(order, int | np.integer) or order < 0:
             raise InputError(f"order must be a whole number of at least 0, not {show_value(order)}")

@@ -20,6 +20,7 @@ from fpbench.components.guarantee import Guarantee
 from fpbench.reports.rounding import Rounding
 from fpbench.reports.slices import (
     REPORT_METRICS,
+    VIEWS,
     Codes,
     SliceColumn,
     number_slices,
@@ -175,6 +176,16 @@ class ReportRows:
         return self._look_up(
             [-1 if m.prediction is None else m.prediction for m in REPORT_METRICS.values()]
         )
+
+    @cached_property
+    def view(self) -> Codes:
+        """(R,) place in `VIEWS` of what stands for the prediction."""
+        return self._look_up([VIEWS.index(m.view) for m in REPORT_METRICS.values()])
+
+    @cached_property
+    def needs_labels(self) -> Mask:
+        """(R,) whether a metric looks at labels."""
+        return self._look_up([m.needs_labels for m in REPORT_METRICS.values()]) > 0
 
     @cached_property
     def is_rate(self) -> Mask:

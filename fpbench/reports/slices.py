@@ -33,6 +33,13 @@ class Counted(NamedTuple):
     label: int | None
     prediction: int | None
     """None for a rate: the share with prediction 1."""
+    view: str = "prediction"
+    """What stands for the prediction (`view_people`)."""
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether it looks at labels."""
+        return self.label is not None or self.view in ("label", "correct")
 
     @property
     def is_rate(self) -> bool:
@@ -50,8 +57,31 @@ REPORT_METRICS: Mapping[str, Counted] = {
     "false-positives": Counted(0, 1),
     "false-negatives": Counted(1, 0),
     "true-negatives": Counted(0, 0),
+    "accuracy": Counted(None, None, "correct"),
+    "precision": Counted(1, None, "label"),
+    "false-omission-rate": Counted(0, None, "label"),
+    "prevalence": Counted(None, None, "label"),
+    "labelled": Counted(None, 1, "label"),
+    "people": Counted(None, 1, "everybody"),
 }
-"""Metrics of reports: rates of prediction 1, and numbers of people by prediction and label."""
+"""Metrics of reports: rates of prediction 1, and numbers of people by prediction and label; then
+those of which something else stands for the prediction."""
+
+VIEWS = ("prediction", "label", "correct", "everybody")
+"""What may stand for the prediction: itself, the label (and the prediction for the label), whether
+both are the same, or 1 for everybody."""
+
+
+def view_people(view: str, predictions: Codes, labels: Codes | None) -> tuple[Codes, Codes | None]:
+    """(n,) what stands for predictions and for labels in a metric; both are 0 or 1."""
+    if view == "prediction":
+        return predictions, labels
+    if view == "everybody":
+        return np.ones_like(predictions), labels
+    assert labels is not None
+    if view == "label":
+        return labels, predictions
+    return (predictions == labels).astype(np.int64), labels
 
 MISSING = ("na", "n/a", "nan", "none", "null", "<na>")
 """Texts that programs write for a missing value, in lower case."""

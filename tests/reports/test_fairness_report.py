@@ -15,7 +15,10 @@ from fpbench.reports import REPORT_METRICS, SliceColumn
 
 RATES = ("selection-rate", "true-positive-rate", "false-positive-rate")
 JOBS = ("clerk", "farmer", "smith")
-NUMBERS = tuple(name for name in REPORT_METRICS if name not in RATES)
+NUMBERS = tuple(
+    name for name, counted in REPORT_METRICS.items()
+    if not counted.is_rate and counted.view == "prediction"
+)
 
 
 def make_people(n=300, seed=0, k=2):
@@ -96,7 +99,7 @@ def test_slices_of_numbers_say_where_they_begin_and_end():
 )
 def test_facts_of_a_report_are_true_of_its_people(seed, k, metrics, defence):
     if "decimals" in defence:
-        metrics = [name for name in metrics if name in RATES] or ["selection-rate"]
+        metrics = [name for name in metrics if REPORT_METRICS[name].is_rate] or ["selection-rate"]
     if "round_to" in defence:
         metrics = [name for name in metrics if name in NUMBERS] or ["selected"]
     report, people, groups = make_report(120, seed, k, metrics=metrics, rng=seed, **defence)

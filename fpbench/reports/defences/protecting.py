@@ -141,6 +141,14 @@ def _check_numbers(report: ReportRows, defences: Defences) -> None:
         raise InputError("protect_hidden needs complementary suppression: complementary = True")
     _find_rounding(defences)
     _check_noise(report, defences)
+    others = report.view > 0
+    for what in ("complementary", "round_to", "noise"):
+        if others.any() and getattr(defences, what):
+            raise InputError(
+                f"{what}: is for numbers by prediction, not for "
+                f"{' and '.join(dict.fromkeys(report.metric[others].tolist()))}; leave those out "
+                "by `metrics`"
+            )
     noisy = defences.noise is not None or report.noisy.any()
     if noisy and not defences.sizes and report.is_rate.any():
         raise InputError(
