@@ -1,12 +1,17 @@
-"""Names that others give the metrics of reports: those of fairlearn, scikit-learn and papers."""
+"""Names that others give the metrics of reports: those of toolkits, papers and laws.
+
+A name is matched by meaning, with all its words; spelling is corrected within a word only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.errors import InputError, find_near_name
+from fpbench.base.errors import InputError
 from fpbench.base.text import hyphenate
 from fpbench.reports.slices import REPORT_METRICS
 
@@ -19,20 +24,40 @@ class Reading(NamedTuple):
 
 
 _SAME: Mapping[str, str] = {
-    "selection-rate": "positive-rate, positive-prediction-rate, acceptance-rate",
+    "selection-rate": "positive-rate, positive-prediction-rate, acceptance-rate, hire-rate, "
+    "hiring-rate, pass-rate, passing-rate, success-rate, approval-rate, admission-rate, admit-rate, "
+    "offer-rate, promotion-rate, scoring-rate, selected-rate, favorable-rate, favourable-rate, "
+    "pprev, predicted-prevalence, positive-decision-rate, selection-ratio, auswahlquote, "
+    "einstellungsquote, taux-de-selection, tasa-de-seleccion, tasso-di-selezione",
     "true-positive-rate": "tpr, recall, recall-score, sensitivity, hit-rate",
-    "false-positive-rate": "fpr, fall-out",
-    "selected": "predicted-positives",
-    "rejected": "predicted-negatives",
-    "true-positives": "tp",
-    "false-positives": "fp",
-    "false-negatives": "fn",
-    "true-negatives": "tn",
+    "false-positive-rate": "fpr, fall-out, fallout, false-alarm-rate",
+    "selected": "predicted-positives, pp, hired, hires, accepted, passed, admitted, approved, "
+    "approvals, offers, promoted, selections, selected-applicants, applicants-selected, "
+    "predicted-positive, predicted-pos, numerator, ausgewaehlt, eingestellt",
+    "rejected": "predicted-negatives, pn, not-selected, declined, denied, failed, rejections, "
+    "not-hired, predicted-negative, predicted-neg, unselected",
+    "true-positives": "tp, true-positive",
+    "false-positives": "fp, false-positive",
+    "false-negatives": "fn, false-negative",
+    "true-negatives": "tn, true-negative",
+    "accuracy": "accuracy-score, acc, share-correct",
+    "precision": "precision-score, ppv, positive-predictive-value",
+    "false-omission-rate": "for",
+    "prevalence": "prev, base-rate, positive-base-rate, actual-positive-rate, label-rate",
+    "labelled": "group-label-pos, label-positives, actual-positives, condition-positives, "
+    "condition-positive, num-positives, base-positives",
+    "people": "n, count, counts, size, group-size, support, sample-size, applicants, candidates, "
+    "population, frequency, freq, total-applicants, denominator, headcount, observations, obs, "
+    "persons, individuals, employees, sample, cases, num-instances, applications, members, anzahl, "
+    "effectif, numerosita, recuento, haeufigkeit, bewerber, total-people, n-obs",
 }
 _FROM_ONE: Mapping[str, str] = {
-    "selection-rate": "rejection-rate",
+    "selection-rate": "rejection-rate, denial-rate, negative-rate",
     "true-positive-rate": "false-negative-rate, fnr, miss-rate",
-    "false-positive-rate": "true-negative-rate, tnr, specificity",
+    "false-positive-rate": "true-negative-rate, tnr, specificity, selectivity",
+    "accuracy": "error-rate, zero-one-loss, misclassification-rate, err",
+    "precision": "false-discovery-rate, fdr",
+    "false-omission-rate": "npv, negative-predictive-value",
 }
 READINGS: Mapping[str, Reading] = (
     {metric: Reading(metric) for metric in REPORT_METRICS}
@@ -41,21 +66,79 @@ READINGS: Mapping[str, Reading] = (
 )
 """By every name that is read, as `hyphenate` writes it."""
 
-_UNREAD = frozenset({
-    "accuracy", "accuracy-score", "balanced-accuracy", "balanced-accuracy-score", "error-rate",
-    "zero-one-loss", "precision", "precision-score", "ppv", "positive-predictive-value", "npv",
-    "negative-predictive-value", "fdr", "false-discovery-rate", "false-omission-rate", "f1",
-    "f1-score", "f-score", "auc", "roc-auc", "roc-auc-score", "log-loss", "brier-score", "mcc",
+AMBIGUOUS: Mapping[str, tuple[str, str]] = {
+    "ppr": ("selection-rate", "a group's share of all selected people, as Aequitas has it"),
+    "predicted-positive-rate": (
+        "selection-rate", "a group's share of all selected people, as Aequitas has it"
+    ),
+    "positives": ("selected", "labelled"),
+    "rate": ("selection-rate", "another rate"),
+    "ratio": ("selection-rate", "an impact ratio"),
+    "share": ("selection-rate", "a group's share of all people"),
+    "percent": ("selection-rate", "a group's share of all people"),
+    "mean": ("selection-rate", "a mean of something else"),
+}  # fmt: skip
+"""Names of two meanings; the first one is taken where the rest of the table shows it."""
+
+UNREAD = frozenset({
+    "balanced-accuracy", "balanced-accuracy-score", "f1", "f1-score", "f-score", "auc", "roc-auc",
+    "roc-auc-score", "log-loss", "brier-score", "mcc", "mean-score", "average-score", "score",
+    "median", "median-score", "mean-prediction", "score-threshold", "gini", "average-precision",
+    "std", "standard-deviation", "standard-error", "se", "variance", "p-value", "ci-lower",
+    "ci-upper", "lower", "upper", "confidence-interval",
 })  # fmt: skip
 """Metrics of the field that reports are not read for, though they tell of groups, too."""
-
-_SIZES = frozenset({"count", "counts", "n", "size", "group-size", "support", "sample-size"})
-"""What others call the number of people, as fairlearn's `count`."""
+_COMPARES = re.compile(
+    r"difference|-diff$|^diff-|ratio$|impact|disparit|parity|four-fifths|4-5|80-rule|"
+    r"rule-of-thumb|significan|pass-fail|adverse|max-rate|reference"
+)
+"""Names of what compares groups."""
+_SHARE = re.compile(r"^(?:percent|percentage|pct|share|proportion|fraction|rate)-(?:of-)?|-"
+                    r"(?:percent|percentage|pct|share|proportion|rate)$")  # fmt: skip
+_NUMBER = re.compile(r"^(?:number|no\.?|num|total|count)-(?:of-)?|-(?:count|counts|number|total)$")
+_ARTICLES = re.compile(r"(?:^|-)(?:the|of-all|overall|observed|estimated)(?=-|$)")
 
 
 def read_metric(name: str) -> Reading | None:
     """What a name tells, however it is written: `TPR`, `Selection rate`; None if it is unknown."""
     return READINGS.get(hyphenate(name))
+
+
+def read_heading(text: str) -> tuple[Reading | None, bool]:
+    """What a heading tells, as `# Selected`, `% hired` or `Selection rate (%)`, and if in percent.
+
+    None for a heading of another meaning.
+    """
+    percent = bool(re.search(r"%|\b(?:percent|percentage|pct)\b", text.casefold()))
+    plain = text.replace("#", " number ").replace("%", " percent ")
+    plain = re.sub(r"\([^)]*\)|\[[^\]]*\]", " ", plain.casefold())
+    for old, new in (("\u00e4", "ae"), ("\u00f6", "oe"), ("\u00fc", "ue"), ("\u00e9", "e")):
+        plain = plain.replace(old, new)
+    name = hyphenate(re.sub(r"[^\w.&/-]+", " ", plain)).strip("-")
+    for own in (name, _ARTICLES.sub("", name).strip("-")):
+        if own in READINGS:
+            return READINGS[own], percent
+    share = _SHARE.sub("", name)
+    if share != name and (of := READINGS.get(share)) is not None:
+        if of.metric in ("selected", "rejected"):
+            return Reading("selection-rate", of.metric == "rejected"), percent
+        if of.metric == "labelled":
+            return Reading("prevalence"), percent
+        if REPORT_METRICS[of.metric].is_rate:
+            return of, percent
+        return None, percent
+    number = _NUMBER.sub("", _NUMBER.sub("", name))
+    if number != name:
+        if not number:
+            return Reading("people"), False
+        if (of := READINGS.get(number)) is not None and not REPORT_METRICS[of.metric].is_rate:
+            return of, False
+    return None, percent
+
+
+def compares_groups(name: str) -> bool:
+    """Whether a heading is of a number that compares groups, as an impact ratio."""
+    return bool(_COMPARES.search(hyphenate(re.sub(r"[^\w/-]+", " ", name.casefold()))))
 
 
 @check_arguments
@@ -81,18 +164,34 @@ def parse_report_metric(name: str) -> str:
 
 
 def find_near_metric(name: object) -> str | None:
-    """The name nearest to one that nothing has; of known metrics that are not read, none."""
+    """The name of which this one is a misspelling, word by word; None if it means something else.
+
+    A name of the same letters may mean another thing: `pass-rate` is not `miss-rate`.
+    """
     written = hyphenate(name) if isinstance(name, str) else ""
-    return None if written in _UNREAD else find_near_name(written, READINGS)
+    if written in UNREAD or written in AMBIGUOUS or len(written) > 60:
+        return None
+    words = written.split("-")
+    near = [other for other in READINGS if _is_misspelt(words, other.split("-"))]
+    return near[0] if near else None
+
+
+def _is_misspelt(words: list[str], others: list[str]) -> bool:
+    """Whether words are those of another name but for a letter or two within them."""
+    return len(words) == len(others) and all(
+        one == two
+        or (max(len(one), len(two)) > 3 and min(len(one), len(two)) > 2 and one[0] == two[0]
+            and SequenceMatcher(None, one, two).ratio() >= 0.75)
+        for one, two in zip(words, others, strict=True)
+    )  # fmt: skip
 
 
 def explain_unknown(name: object) -> str:
     """The message about a name that no metric of reports has."""
-    if isinstance(name, str) and hyphenate(name) in _SIZES:
-        return (
-            f"{name!r} is not a metric: put the number of people into column 'n', beside each rate"
-        )
-    if isinstance(name, str) and hyphenate(name).endswith(("difference", "ratio")):
+    written = hyphenate(name) if isinstance(name, str) else ""
+    if written in AMBIGUOUS:
+        return f"{name!r} has two meanings: {list_meanings(AMBIGUOUS[written])}"
+    if compares_groups(written):
         return (
             f"{name!r} compares groups, and is not read, though it may tell of people: give the "
             "rate of each group"
@@ -100,3 +199,8 @@ def explain_unknown(name: object) -> str:
     near = find_near_metric(name)
     hint = f"did you mean {near!r}?" if near else f"valid: {', '.join(REPORT_METRICS)}"
     return f"unknown metric {name!r}; {hint}"
+
+
+def list_meanings(meanings: Iterable[str]) -> str:
+    """`a, or b`."""
+    return ", or ".join(meanings)

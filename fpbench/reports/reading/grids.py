@@ -1,0 +1,350 @@
+"""Grids of cells from whatever holds a table: text, spreadsheets, Parquet, JSON, HTML, frames."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from html.parser import HTMLParser
+from importlib.util import find_spec
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zipfile import BadZipFile, ZipFile
+
+from fpbench.base.errors import InputError, tell_extra
+from fpbench.base.files import read_file
+from fpbench.tabular.table_files import parse_parquet
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+MOST_BYTES = 2**28
+"""Largest file of a table, and of what is packed in it: it may come from a stranger."""
+_MOST_CELLS = 2**24
+_SEPARATORS = ",;\t|"
+_MOST_SPAN = 1000
+_RULE = re.compile(r":?-{2,}:?|={2,}|\+-*")
+
+
+class Grid(NamedTuple):
+    """Cells of one table, or several below each other: texts, or numbers where they are typed."""
+
+    name: str
+    """Of the file, and sheet."""
+    rows: list[list[Any]]
+    levels: tuple[str, ...] | None = None
+    """Names of the levels of the headings, where they are known; there are as many rows of
+    headings."""
+    sparse: bool = False
+    """Whether a blank may repeat what is above or left of it, as merged cells do."""
+
+
+def read_grids(source: Any) -> list[Grid]:
+    """The grids of a file (`-` is standard input), folder, data frame or series.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read: names the file.
+    """
+    import pandas as pd
+
+    if isinstance(source, pd.Series):
+        source = source.to_frame(source.name if source.name is not None else "value")
+    if isinstance(source, pd.DataFrame):
+        return [from_frame(source, "the table")]
+    if not isinstance(source, str | Path):
+        raise InputError(
+            "a table is a file, a data frame, a MetricFrame of fairlearn or a FairnessReport, not "
+            f"{type(source).__name__}"
+        )
+    if str(source) == "-":
+        return parse_table(sys.stdin.buffer.read(MOST_BYTES + 1), "standard input")
+    path = Path(source)
+    if path.is_dir():
+        return _read_session(path)
+    return parse_table(load(path), str(path))
+
+
+def load(path: Path) -> bytes:
+    """The content of a file; InputError if it cannot be read, or is too large."""
+    try:
+        return read_file(path, most=MOST_BYTES, named=True)
+    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
+        raise InputError(f"{path} cannot be read as a table: {error}") from None
+
+
+def parse_table(content: bytes, name: str) -> list[Grid]:
+    """The grids of a file's content, of whatever format it is."""
+    if len(content) > MOST_BYTES:
+        raise InputError(f"{name}: is larger than {MOST_BYTES // 2**20:,} MiB")
+    if content[:4] == b"PAR1":
+        return [from_frame(parse_parquet(content, name, _MOST_CELLS), name)]
+    if content[:4] in (b"PK\x03\x04", b"\xd0\xcf\x11\xe0"):
+        return _parse_workbook(content, name)
+    if content[:2] == b"\x1f\x8b":
+        raise InputError(f"{name}: is compressed by gzip: unpack it")
+    text = _decode(content, name)
+    start = text.lstrip()[:1]
+    if start in ("{", "["):
+        return [_parse_json(text, name)]
+    if start == "<" and re.search(r"<table\b", text, re.IGNORECASE):
+        return _parse_html(text, name)
+    return [_parse_text(text, name)]
+
+
+def from_frame(frame: DataFrame, name: str) -> Grid:
+    """The grid of a data frame; an index with names, or of texts, becomes columns."""
+    import pandas as pd
+
+    index, columns = frame.index, frame.columns
+    if len(frame) * (columns.size + index.nlevels) > _MOST_CELLS:
+        raise InputError(f"{name}: {len(frame):,} rows of {columns.size:,} columns are too many")
+    keep = any(level is not None for level in index.names) or not (
+        isinstance(index, pd.RangeIndex) or pd.api.types.is_integer_dtype(index.dtype)
+    )
+    names = ["" if level is None else str(level) for level in index.names] if keep else []
+    depth = columns.nlevels
+    heads = [[*([""] * len(names)), *map(_write, columns.get_level_values(level))]
+             for level in range(depth)]  # fmt: skip
+    heads[-1][: len(names)] = names
+    keys = [list(map(_write, index.get_level_values(level))) for level in range(len(names))]
+    body = [list(map(_write, frame.iloc[:, place].tolist())) for place in range(columns.size)]
+    rows = [list(row) for row in zip(*keys, *body, strict=True)]
+    levels = tuple("" if level is None else str(level) for level in columns.names)
+    return Grid(name, [*heads, *rows], levels)
+
+
+def _write(value: Any) -> Any:
+    """A value of a frame as a cell: a number, or a text."""
+    import numpy as np
+    import pandas as pd
+
+    if isinstance(value, bool | np.bool_):
+        return str(value)
+    if isinstance(value, int | float | np.number):
+        return "" if value != value else value  # noqa: PLR0124
+    if value is None or value is pd.NaT or value is pd.NA:
+        return ""
+    return str(value).strip()
+
+
+def _decode(content: bytes, name: str) -> str:
+    """Text in UTF-8, UTF-16, or else Windows' Latin 1."""
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        encodings = ["utf-16"]
+    elif content[1:4:2] == b"\0\0":
+        encodings = ["utf-16-le"]
+    elif content[:3:2] == b"\0\0":
+        encodings = ["utf-16-be"]
+    else:
+        encodings = ["utf-8-sig", "cp1252", "latin-1"]
+    for encoding in encodings:
+        try:
+            text = content.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if "\0" in text:
+            break
+        return text
+    raise InputError(f"{name}: is no text: save it as CSV in UTF-8, or as a spreadsheet")
+
+
+def _parse_text(text: str, name: str) -> Grid:
+    """Fields between commas, semicolons, tabs or bars; or else between several blanks."""
+    best: list[list[str]] = []
+    score = (0, 0)
+    for separator in _SEPARATORS:
+        try:
+            rows = [list(map(str.strip, row)) for row in _split(text, separator)]
+        except csv.Error:
+            continue
+        widths = Counter(len(row) for row in rows if any(row))
+        wide = {width: count for width, count in widths.items() if width > 1}
+        if wide:
+            width = max(wide, key=lambda one: (wide[one], one))
+            if (wide[width], width) > score:
+                best, score = rows, (wide[width], width)
+    if not best:
+        best = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
+    if best and any(row and row[0] == "" and row[-1] == "" for row in best) and text.lstrip()[
+        :1] == "|":  # a table of Markdown
+        best = [row[1:-1] for row in best]
+    rules = [bool(row) and all(_RULE.fullmatch(field) for field in row if field) and any(row)
+             for row in best]  # fmt: skip
+    _check_size(best, name)
+    return Grid(name, [row for row, rule in zip(best, rules, strict=True) if not rule])
+
+
+def _split(text: str, separator: str) -> Iterator[list[str]]:
+    return csv.reader(
+        StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True
+    )
+
+
+def _check_size(rows: Sequence[Sequence[Any]], name: str) -> None:
+    if (places := len(rows) * max(map(len, rows), default=0)) > _MOST_CELLS:
+        raise InputError(f"{name}: {places:,} cells are too many")
+    if not any(any(cell != "" for cell in row) for row in rows):
+        raise InputError(f"{name}: is empty")
+
+
+def _parse_workbook(content: bytes, name: str) -> list[Grid]:
+    """The sheets of a workbook that hold anything."""
+    import pandas as pd
+
+    if content[:2] == b"PK":
+        try:
+            with ZipFile(BytesIO(content)) as packed:
+                size = sum(entry.file_size for entry in packed.infolist())
+                sheets = any("xl/" in entry or "content.xml" in entry for entry in packed.namelist())
+        except (BadZipFile, OSError) as error:
+            raise InputError(f"{name}: cannot be read as a spreadsheet: {error}") from None
+        if size > MOST_BYTES:
+            raise InputError(f"{name}: is larger than {MOST_BYTES // 2**20:,} MiB when unpacked")
+        if not sheets:
+            raise InputError(f"{name}: is a zip archive, and no spreadsheet: unpack it")
+    if find_spec("python_calamine") is None:
+        raise InputError(f"{name}: is a spreadsheet: {tell_extra('excel')}")
+    try:
+        frames: Mapping[Any, DataFrame] = pd.read_excel(
+            BytesIO(content), sheet_name=None, header=None, engine="calamine", dtype=object,
+            na_filter=False,
+        )  # fmt: skip
+    except Exception as error:  # calamine may raise anything on a damaged file
+        raise InputError(f"{name}: cannot be read as a spreadsheet: {error}") from None
+    grids = [
+        Grid(
+            name if len(frames) == 1 else f"{name}, sheet {sheet}",
+            [list(map(_write, row)) for row in frame.itertuples(index=False)], sparse=True,
+        )
+        for sheet, frame in frames.items() if frame.size
+    ]  # fmt: skip
+    if not grids:
+        raise InputError(f"{name}: is empty")
+    return grids
+
+
+def _parse_json(text: str, name: str) -> Grid:
+    """A list of objects, one a row; an object of columns; or what pandas' `orient="split"` has."""
+    import pandas as pd
+
+    try:
+        whole = json.loads(text)
+        if isinstance(whole, dict) and isinstance(whole.get("rows"), dict | list):
+            whole = whole["rows"]
+        if isinstance(whole, dict) and isinstance(whole.get("data"), list):
+            frame = pd.DataFrame(
+                whole["data"], columns=whole.get("columns"), index=whole.get("index")
+            )
+        elif isinstance(whole, dict) and all(isinstance(own, dict) for own in whole.values()):
+            frame = pd.DataFrame.from_dict(whole, orient="columns")
+        else:
+            frame = pd.DataFrame(whole)
+    except (ValueError, TypeError, RecursionError, AttributeError) as error:
+        raise InputError(f"{name}: cannot be read as a table in JSON: {error}") from None
+    if frame.map(lambda value: isinstance(value, dict | list)).any().any():
+        raise InputError(f"{name}: a value is an object or a list: write texts and numbers")
+    return from_frame(frame, name)
+
+
+def _parse_html(text: str, name: str) -> list[Grid]:
+    """All tables of a page."""
+    reader = _TableReader()
+    reader.feed(text)
+    reader.close()
+    tables = [rows for rows in reader.tables if any(map(any, rows))]
+    for rows in tables:
+        _check_size(rows, name)
+    return [
+        Grid(name if len(tables) == 1 else f"{name}, table {place}", rows, sparse=True)
+        for place, rows in enumerate(tables, 1)
+    ]
+
+
+class _TableReader(HTMLParser):
+    """Collects the cells of all tables; one over several columns or rows repeats its text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables: list[list[list[str]]] = []
+        self._open: list[str] | None = None
+        """The text of the cell that is open."""
+        self._span = (1, 1)
+        self._below: dict[tuple[int, int], str] = {}
+        """Cells that reach down to a row and column."""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "table":
+            self.tables.append([])
+            self._below = {}
+        elif tag == "tr" and self.tables:
+            self._close()
+            self.tables[-1].append([])
+        elif tag in ("td", "th") and self.tables and self.tables[-1]:
+            self._close()
+            by = dict(attrs)
+            spans = [by.get(key) or "1" for key in ("rowspan", "colspan")]
+            down, wide = (min(int(s), _MOST_SPAN) if s.isdecimal() else 1 for s in spans)
+            self._open, self._span = [], (down, wide)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th", "tr", "table"):
+            self._close()
+
+    def handle_data(self, data: str) -> None:
+        if self._open is not None:
+            self._open.append(data)
+
+    def _close(self) -> None:
+        """End the cell that is open, and fill what others reach into."""
+        if self._open is None:
+            return
+        text, self._open = " ".join("".join(self._open).split()), None
+        table = self.tables[-1]
+        row, line = len(table) - 1, table[-1]
+        while (row, len(line)) in self._below:
+            line.append(self._below[row, len(line)])
+        for _ in range(self._span[1]):
+            for down in range(1, self._span[0]):
+                self._below[row + down, len(line)] = text
+            line.append(text)
+
+
+def _read_session(folder: Path) -> list[Grid]:
+    """The tables of an ACRO session: `results.json` names its files; else all tables of a folder."""
+    record = folder / "results.json"
+    if not record.is_file():
+        files = sorted(path for path in folder.iterdir() if path.suffix.lower() in _TABLES)
+        if not files:
+            raise InputError(f"{folder}: a folder without results.json (ACRO) or tables")
+        return [grid for file in files for grid in parse_table(load(file), str(file))]
+    try:
+        whole = json.loads(_decode(load(record), str(record)))
+        outputs = whole.get("results", whole)
+        entries = outputs.values() if isinstance(outputs, dict) else outputs
+        names = [
+            str(file["name"] if isinstance(file, dict) else file)
+            for entry in entries if entry.get("type", "table") == "table"
+            for file in entry.get("files", entry.get("output", []))
+        ]  # fmt: skip
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{record}: is no record of an ACRO session: {error}") from None
+    grids = []
+    for name in dict.fromkeys(names):
+        file = folder / name
+        if file.resolve().parent != folder.resolve():
+            raise InputError(f"{record}: names a file outside of its folder: {name!r}")
+        if file.suffix.lower() in _TABLES:
+            grids += parse_table(load(file), str(file))
+    if not grids:
+        raise InputError(f"{record}: names no table")
+    return grids
+
+
+_TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".ods", ".parquet", ".html", ".json")
+

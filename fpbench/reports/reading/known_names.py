@@ -1,0 +1,181 @@
+"""What is known of people when a table about them is read: their columns, values and groups."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from fpbench.base.errors import InputError, suggest_name
+from fpbench.base.text import hyphenate
+from fpbench.reports.slices import name_values, strip_zeros
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+PREDICTION, LABEL = "@prediction", "@label"
+"""Keys of a cell that say whose prediction, or label, is counted; others are names of columns."""
+_TOTALS = frozenset({
+    "total", "totals", "all", "overall", "everybody", "everyone", "all-groups", "grand-total",
+    "sum", "any", "gesamt", "insgesamt", "all-people", "all-applicants", "alle", "ensemble",
+    "margin", "(all)", "total-total", "subtotal", "both", "both-sexes", "all-sexes",
+})  # fmt: skip
+_SENSITIVE = frozenset({
+    "group", "groups", "subgroup", "sex", "gender", "race", "ethnicity", "race/ethnicity",
+    "sensitive-feature-0", "sensitive-feature", "demographic-group", "protected-group", "geschlecht",
+    "race-ethnicity", "sex-categories", "race/ethnicity-categories", "gender-categories",
+    "race-categories", "sex/gender", "demographic", "protected-class",
+})  # fmt: skip
+"""Headings of groups, where people are not known."""
+_ONE, _ZERO = {"1", "1.0", "true", "yes", "positive"}, {"0", "0.0", "false", "no", "negative"}
+_MOST_VALUES = 1000
+"""Different values of a column that cuts slices."""
+
+
+def fold(text: str) -> str:
+    """A text as it is compared: in lower case, whole numbers without zeros."""
+    return strip_zeros(hyphenate(text))
+
+
+def is_total(text: str) -> bool:
+    """Whether a text stands for everybody."""
+    return fold(text) in _TOTALS
+
+
+def is_sensitive(text: str) -> bool:
+    """Whether a heading is of groups, as far as one sees without people."""
+    return hyphenate(re.sub(r"\([^)]*\)", "", text)) in _SENSITIVE
+
+
+@dataclass(frozen=True)
+class KnownNames:
+    """Names that a table may use.
+
+    Attributes
+    ----------
+    secrets
+        The groups of each sensitive attribute; none if people are not known.
+    frame
+        The people's other columns; None if they are not known.
+    predictions, label
+        Names of their columns.
+    positive
+        The value that counts as 1; None if it is 1 or true.
+    mapping
+        What texts of the table stand for: a metric, `n`, `value`, a column, a group; `-` for
+        nothing.
+    """
+
+    secrets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    frame: DataFrame | None = None
+    predictions: tuple[str, ...] = ()
+    label: str | None = None
+    positive: str | None = None
+    mapping: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def _mapped(self) -> dict[str, str]:
+        return {fold(text): target for text, target in self.mapping.items()}
+
+    def map(self, text: str) -> str:
+        """What a text of the table stands for: itself, if nothing is said."""
+        return self._mapped.get(fold(text), text)
+
+    @cached_property
+    def _columns(self) -> dict[str, str]:
+        own = [] if self.frame is None else list(map(str, self.frame.columns))
+        return {fold(name): name for name in (*own, *self.secrets)}
+
+    def find_column(self, text: str) -> str | None:
+        """The attribute, or column of the people, of this name; or what stands for either."""
+        name = fold(text)
+        if name in self._columns:
+            return self._columns[name]
+        short = re.sub(r"[-/ ]*(?:categories|category|groups?|\(.*\))$", "", name).strip("-")
+        return self._columns.get(short)
+
+    @cached_property
+    def _values(self) -> dict[str, dict[str, str]]:
+        return {}
+
+    def find_values(self, column: str) -> dict[str, str]:
+        """The values of an attribute or column, by their folded texts."""
+        if column not in self._values:
+            values: Iterable[Any] = self.secrets.get(column, ())
+            if not values and self.frame is not None and column in self.frame:
+                own = self.frame[column]
+                distinct = own.astype("object").dropna().unique()
+                values = distinct if len(distinct) <= _MOST_VALUES else ()
+            texts = name_values(values, f"column {column!r}")
+            self._values[column] = {fold(text): text for text in texts}
+        return self._values[column]
+
+    @cached_property
+    def features(self) -> list[str]:
+        """The people's columns that are no attribute."""
+        own = [] if self.frame is None else list(map(str, self.frame.columns))
+        return [name for name in own if name not in self.secrets]
+
+    def find_group(self, text: str) -> list[tuple[str, str]]:
+        """Attributes and groups that a text may name."""
+        name = fold(self.map(text))
+        return [
+            (secret, values[name])
+            for secret in self.secrets if name in (values := self.find_values(secret))
+        ]  # fmt: skip
+
+    def find_value(self, text: str) -> list[tuple[str, str]]:
+        """Attributes, or else columns of texts, and the values that a text may be."""
+        if groups := self.find_group(text):
+            return groups
+        name = fold(self.map(text))
+        if self.frame is None:
+            return []
+        return [
+            (column, values[name])
+            for column in self.features
+            if not _is_numeric(self.frame[column]) and name in (values := self.find_values(column))
+        ]
+
+    def read_bit(self, text: str) -> str | None:
+        """`1` or `0` for a value of predictions or labels; None for another text."""
+        name = text.strip().casefold()
+        if self.positive is not None:
+            if name == self.positive.strip().casefold():
+                return "1"
+            return "0" if name not in ("", *_TOTALS) else None
+        return "1" if name in _ONE else "0" if name in _ZERO else None
+
+    def find_crossing(self, text: str) -> dict[str, str] | None:
+        """The groups or values that a text like `Female x White` names; None if it names none."""
+        for mark in (r"\s+[x\u00d7&+|/-]\s+", r"\s*[,;:|/\u00d7_]\s*", r"\s+and\s+", r"\s+"):
+            parts = re.split(mark, text.strip())
+            if not 2 <= len(parts) <= 6:
+                continue
+            for cut in range(1, len(parts)) if mark == r"\s+" else (0,):
+                names = [" ".join(parts[:cut]), " ".join(parts[cut:])] if cut else parts
+                read = [self.find_value(name) for name in names]
+                keys = dict(one[0] for one in read if len(one) == 1)
+                if len(keys) == len(names):
+                    return keys
+        return None
+
+    def check_value(self, column: str, text: str, where: str) -> str:
+        """The value of an attribute that a text names; InputError if it has none of that name."""
+        values = self.find_values(column)
+        found = values.get(fold(self.map(text)))
+        if found is None:
+            raise InputError(
+                f"{where}: {text!r} is the group of none of the people; "
+                f"{suggest_name(text, sorted(values.values()))} (--map {text!r}=GROUP says which "
+                "it is)"
+            )
+        return found
+
+
+def _is_numeric(column: Any) -> bool:
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    return bool(is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype))

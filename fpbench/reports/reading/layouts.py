@@ -1,0 +1,705 @@
+"""Layouts of published tables: every cell gets its keys (groups, slices) and its metric.
+
+A column is a key of its rows, or has numbers; headings of numbers may hold keys, too. So long
+tables, one column a group, crosstabs and blocks below each other are read alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from fpbench.base.arguments import show_value
+from fpbench.base.errors import InputError, suggest_name
+from fpbench.base.text import hyphenate
+from fpbench.reports.reading.cells import Cell, find_decimal_mark, read_cell
+from fpbench.reports.reading.grids import Grid
+from fpbench.reports.reading.known_names import (
+    LABEL,
+    PREDICTION,
+    KnownNames,
+    fold,
+    is_sensitive,
+    is_total,
+)
+from fpbench.reports.reading.metric_names import (
+    AMBIGUOUS,
+    UNREAD,
+    Reading,
+    compares_groups,
+    explain_unknown,
+    list_meanings,
+    read_heading,
+)
+from fpbench.reports.slices import REPORT_METRICS
+
+VALUE = "value"
+"""The heading of numbers whose metric stands elsewhere."""
+_METRIC = "@metric"
+_ATTRIBUTE = "@attribute"
+_LEVEL = "@level"
+"""A column of groups of several attributes, and one that names these."""
+_STATUS = "@status"
+_HEADS = {
+    _METRIC: {"metric", "measure", "statistic", "indicator", "metrics", "kpi", "metric-name"},
+    _ATTRIBUTE: {"attribute-name", "attribute", "characteristic", "variable", "sensitive-feature",
+                 "category-type", "dimension", "protected-attribute"},
+    _LEVEL: {"attribute-value", "level", "category", "group", "subgroup", "categories", "groups",
+             "group-name", "demographic", "demographic-group", "sensitive-group"},
+    _STATUS: {"sdcstatus", "sdc-status", "status", "cell-status", "suppressed", "suppression",
+              "outcome", "flag"},
+    VALUE: {"value", "values", "estimate", "result", "figure", "wert", "valeur"},
+}  # fmt: skip
+_COUNTING = {"1": {"": "selected", "1": "true-positives", "0": "false-positives"},
+             "0": {"": "rejected", "1": "false-negatives", "0": "true-negatives"}}  # fmt: skip
+_PUBLISHED = {"s", "z", "safe", "published", "ok", "pass", "", "false", "0", "no"}
+_FOOTNOTE = re.compile(r"(?:note|source|\*|\u2020|quelle|\d\))", re.IGNORECASE)
+_MOST_HEADS = 5
+
+
+class Fact(NamedTuple):
+    """A cell with all that its place says."""
+
+    keys: dict[str, str]
+    reading: Reading
+    cell: Cell
+    size: Cell | None
+    """The number of people beside it, of a long table: those whom the rate is taken over."""
+    percent: bool
+    column: tuple[str, int, str]
+    """Where numbers are written alike: a table, column and metric."""
+    where: str
+
+
+@dataclass
+class Layout:
+    """What was read of grids."""
+
+    facts: list[Fact] = field(default_factory=list)
+    columns: int = 0
+    unread: dict[str, str] = field(default_factory=dict)
+    """Headings that were not read, and why."""
+    follows: dict[str, str] = field(default_factory=dict)
+    """The same of those that say nothing more."""
+    mapping: dict[str, str] = field(default_factory=dict)
+    """What headings were taken for."""
+
+
+def read_layouts(grids: Sequence[Grid], names: KnownNames) -> Layout:
+    """The facts of all tables in the grids; InputError if there is none, or one has two meanings."""
+    layout = Layout()
+    for grid in grids:
+        for title, rows in _split_blocks(grid):
+            _Block(grid, title, rows, names, layout).read()
+    if not layout.facts:
+        unread = "; ".join(f"{name!r}: {why}" for name, why in layout.unread.items())
+        listed = ", ".join(REPORT_METRICS)
+        raise InputError(
+            f"{grids[0].name}: no number of it could be read"
+            + (f" ({unread})" if unread else "")
+            + f"; name what its columns are by --map HEADING=METRIC, of {listed}"
+        )
+    return layout
+
+
+def _is_blank(cell: Any) -> bool:
+    return isinstance(cell, str) and not cell.strip()
+
+
+def _filled(row: Sequence[Any]) -> list[int]:
+    return [place for place, cell in enumerate(row) if not _is_blank(cell)]
+
+
+def _is_text(cell: Any) -> bool:
+    """Whether a cell can only be text."""
+    return isinstance(cell, str) and not _is_blank(cell) and all(
+        read_cell(cell, mark) is None for mark in ".,"
+    )
+
+
+def _split_blocks(grid: Grid) -> Iterator[tuple[str, list[list[Any]]]]:
+    """The tables in a grid, with the titles above; apart by blank rows, or new headings."""
+    width = max(map(len, grid.rows), default=0)
+    padded = [[*row, *[""] * (width - len(row))] for row in grid.rows]
+    if grid.levels is not None:
+        yield "", padded
+        return
+    segments: list[list[list[Any]]] = [[]]
+    for row in padded:
+        if _filled(row):
+            segments[-1].append(row)
+        elif segments[-1]:
+            segments.append([])
+    title = ""
+    for segment in filter(None, segments):
+        wide = [len(_filled(row)) > 1 for row in segment]
+        if not any(wide):
+            title = str(segment[-1][_filled(segment[-1])[0]])
+            continue
+        first = wide.index(True)
+        if first:
+            title = str(segment[first - 1][_filled(segment[first - 1])[0]])
+        rows = segment[first:]
+        while len(rows) > 1 and len(own := _filled(rows[-1])) == 1 and (
+            len(note := str(rows[-1][own[0]])) > 30 or _FOOTNOTE.match(note)
+        ):
+            rows.pop()
+        start = 0
+        for place in range(2, len(rows)):
+            if _heads_again(rows, place, start):
+                end = place - 1 if len(_filled(rows[place - 1])) == 1 else place
+                yield title, _drop_blank_columns(rows[start:end])
+                title = str(rows[end][_filled(rows[end])[0]]) if end < place else ""
+                start = place
+        yield title, _drop_blank_columns(rows[start:])
+        title = ""
+
+
+def _heads_again(rows: Sequence[Sequence[Any]], place: int, start: int) -> bool:
+    """Whether a row is the heading of another table: text where there are numbers around."""
+    row, filled = rows[place], _filled(rows[place])
+    if place - start < 2 or place + 1 >= len(rows) or len(filled) < 2:
+        return False
+    if not all(_is_text(row[j]) for j in filled):
+        return False
+    numeric = [j for j in filled if not _is_text(rows[place + 1][j])
+               and not _is_blank(rows[place + 1][j])
+               and any(not _is_text(one[j]) and not _is_blank(one[j]) for one in rows[start + 1:place])]
+    return bool(numeric)
+
+
+def _drop_blank_columns(rows: list[list[Any]]) -> list[list[Any]]:
+    used = [j for j in range(len(rows[0])) if any(not _is_blank(row[j]) for row in rows)]
+    return [[row[j] for j in used] for row in rows]
+
+
+@dataclass
+class _Column:
+    """What a column is."""
+
+    name: str
+    key: str = ""
+    """The attribute, column, or special key that it has values of; "" of numbers."""
+    reading: Reading | None = None
+    """Of numbers: the metric; None of `VALUE`."""
+    percent: bool = False
+    keys: dict[str, str] = field(default_factory=dict)
+    """What its heading says of all of its numbers."""
+    unread: str = ""
+    """Why it is not read."""
+    follows: bool = False
+    """Whether nothing is lost thereby."""
+
+
+class _Block:
+    """One table: headings, and rows of keys and numbers."""
+
+    def __init__(
+        self, grid: Grid, title: str, rows: list[list[Any]], names: KnownNames, layout: Layout
+    ) -> None:
+        self.grid, self.title, self.names, self.layout = grid, title, names, layout
+        depth, self.levels = self._find_heads(rows)
+        self.heads, self.rows = self._fill_heads(rows[:depth]), rows[depth:]
+        self.mark = "."
+
+    def _find_heads(self, rows: list[list[Any]]) -> tuple[int, tuple[str, ...]]:
+        """The number of rows of headings, and names of their levels."""
+        if self.grid.levels is not None:
+            return len(self.grid.levels), self.grid.levels
+        for place in range(2, min(_MOST_HEADS, len(rows) - 1) + 1):  # pandas' row of index names
+            own = _filled(rows[place]) if place < len(rows) else []
+            if own and own == list(range(len(own))) and len(own) < len(rows[place]) and all(
+                len(_filled(row)) > len(own) and set(_filled(row)) - set(own) for row in rows[:place]
+            ):
+                return place + 1, (
+                    *(str(next((cell for cell in row[: len(own)] if not _is_blank(cell)), ""))
+                      for row in rows[:place]), "",
+                )  # fmt: skip
+        depth = 1
+        while depth < min(_MOST_HEADS, len(rows) - 1):
+            row = rows[depth]
+            own = _filled(row)
+            texts = len(own) > 1 and all(_is_text(row[j]) for j in own) and (
+                any(_is_blank(cell) for cell in rows[depth - 1])
+                or len(set(map(str, rows[depth - 1]))) < len(rows[depth - 1])
+            )
+            bits = _is_blank(row[0]) and all(not _is_blank(later[0]) for later in rows[depth + 1:])
+            if not (texts or (bits and len(own) > 1)):
+                break
+            depth += 1
+        return depth, ("",) * depth
+
+    def _fill_heads(self, heads: list[list[Any]]) -> list[list[str]]:
+        """Texts of headings; one of several columns is repeated, in all rows but the last."""
+        texts = [[re.sub(r"^Unnamed: .*", "", str(cell)).strip() for cell in row] for row in heads]
+        named = [level for level in self.levels if level]
+        keys = len(_filled(heads[-1])) if named and not self.grid.levels else 0
+        if named and not self.grid.levels:
+            for row in texts[:-1]:
+                row[:keys] = [""] * keys
+        for row in texts[:-1]:
+            for place in range(keys + 1, len(row)):
+                row[place] = row[place] or (row[place - 1] if not self.grid.levels else "")
+        return texts
+
+    def read(self) -> None:
+        """Add the facts of the table to the layout."""
+        if not self.rows:
+            return
+        columns = [self._read_column(j) for j in range(len(self.heads[0]))]
+        self._find_level_keys(columns)
+        self._check_columns(columns)
+        numbers = [j for j, column in enumerate(columns) if not column.key and not column.unread]
+        self.mark = self._find_mark(columns, numbers)
+        keys = [j for j, column in enumerate(columns) if column.key]
+        rows = list(self._read_rows(columns, keys, numbers))
+        self.layout.facts += self._make_facts(columns, numbers, rows)
+
+    # --- columns
+
+    def _parts(self, j: int) -> list[tuple[str, str]]:
+        """Level names and texts of a heading, from above."""
+        parts = zip(self.levels, (row[j] for row in self.heads), strict=True)
+        return [(level, text) for level, text in parts if text]
+
+    def _read_column(self, j: int) -> _Column:
+        """What a column is, by its heading and cells."""
+        parts, names = self._parts(j), self.names
+        cells = [row[j] for row in self.rows]
+        column = _Column(" ".join(dict.fromkeys(text for _, text in parts)))
+        self.layout.columns += 1
+        whole = names.map(column.name)
+        if whole == "-":
+            return replace(column, unread="is left out as asked", follows=True)
+        if whole != column.name:
+            parts = [("", whole)]
+        filled = [cell for cell in cells if not _is_blank(cell)]
+        textual = sum(map(_is_text, filled)) * 2 > len(filled) or (
+            not any(self._has_digits(cell) for cell in filled) and bool(filled)
+        )
+        special = self._find_special(parts, filled, textual)
+        if special:
+            return replace(column, key=special)
+        unknown: list[str] = []
+        for level, text in parts:
+            self._read_part(column, level, names.map(text), unknown)
+        if textual and (column.reading is None or not filled) or (
+            textual and not any(self._has_digits(cell) for cell in filled)
+            and column.reading is not None and not self._is_hidden_all(filled)
+        ):
+            return replace(column, key=self._find_key(column.name, filled), reading=None, keys={})
+        return self._settle(column, unknown, filled)
+
+    @staticmethod
+    def _has_digits(cell: Any) -> bool:
+        return not isinstance(cell, str) or any(letter.isdigit() for letter in cell)
+
+    @staticmethod
+    def _is_hidden_all(cells: Sequence[Any]) -> bool:
+        return all(not _is_text(cell) for cell in cells)
+
+    def _find_special(self, parts: list[tuple[str, str]], cells: list[Any], textual: bool) -> str:
+        """The key that a column has by its heading: an attribute, a column, or a special one."""
+        if len(parts) > 1 or not parts:
+            if not parts and textual:
+                return self._find_key("", cells)
+            return ""
+        text = self.names.map(parts[0][1])
+        own = hyphenate(text)
+        if own in _HEADS[_METRIC] and textual:
+            return _METRIC
+        if own in _HEADS[_STATUS] and textual and len(set(map(str, cells))) <= 6:
+            return _STATUS
+        names = {fold(name) for name in (*self.names.predictions, self.names.label or "")}
+        if fold(text) in names:
+            bits = [self.names.read_bit(str(cell)) for cell in cells if not is_total(str(cell))]
+            alike = Counter(str(cell) for cell in cells)
+            if bits and None not in bits and len(alike) <= 3 and len(self.heads[0]) > 2:
+                return PREDICTION if fold(text) != fold(self.names.label or "") else LABEL
+        column = self.names.find_column(text)
+        if column is not None:
+            metric = read_heading(text)[0]
+            if textual or metric is None or column in self.names.secrets:
+                return column
+        if own in _HEADS[_ATTRIBUTE] and textual:
+            return _ATTRIBUTE
+        if own in _HEADS[_LEVEL] and textual:
+            return _LEVEL if self.names.secrets else text
+        if textual and not self.names.secrets and is_sensitive(text):
+            return text
+        return ""
+
+    def _find_key(self, name: str, cells: list[Any]) -> str:
+        """The key of a column of texts, by its values."""
+        texts = list(dict.fromkeys(str(cell) for cell in cells if not is_total(str(cell))))
+        known = self.names
+        if all(read_heading(text)[0] or compares_groups(text) or hyphenate(text) in UNREAD
+               for text in texts) and texts and not all(known.find_group(t) for t in texts):
+            return _METRIC
+        if not known.secrets and known.frame is None:
+            return name or self.title or "group"
+        whose = [dict(known.find_value(text)) for text in texts]
+        shared = [c for c in dict.fromkeys(c for one in whose for c in one)
+                  if all(c in one for one in whose)]  # fmt: skip
+        if len(shared) == 1:
+            return shared[0]
+        if len(shared) > 1:
+            raise InputError(
+                f"{self.grid.name}: the column {name!r} may be of {list_meanings(map(repr, shared))}"
+                f": say which by --map {name or 'HEADING'!r}={shared[0]}"
+            )
+        if texts and all(own or known.find_crossing(text) or known.find_column(text)
+                         for own, text in zip(whose, texts, strict=True)):
+            return _LEVEL
+        if (by_title := known.find_column(self.title)) and not name:
+            return by_title
+        if len(texts) == 1 and len(self.rows) > 1:
+            return ""
+        if any(whose):
+            return _LEVEL
+        return f"?{name}"
+
+    def _read_part(self, column: _Column, level: str, text: str, unknown: list[str]) -> None:
+        """What one text of a heading says."""
+        names = self.names
+        dimension = names.find_column(level) if level else None
+        bits = {fold(one) for one in names.predictions}
+        if level and fold(level) in bits and (bit := names.read_bit(text)):
+            column.keys[PREDICTION] = bit
+            return
+        if level and names.label and fold(level) == fold(names.label) and (bit := names.read_bit(text)):
+            column.keys[LABEL] = bit
+            return
+        if is_total(text):
+            column.keys.setdefault("@total", text)
+            return
+        if dimension is not None:
+            column.keys[dimension] = names.find_values(dimension).get(fold(text), text)
+            return
+        reading, percent = read_heading(text)
+        column.percent |= percent
+        if hyphenate(text) in _HEADS[VALUE]:
+            column.keys["@value"] = "1"
+            return
+        if reading is not None and not names.find_group(text):
+            column.reading = reading
+            return
+        if hyphenate(text) in AMBIGUOUS or compares_groups(text) or hyphenate(text) in UNREAD:
+            unknown.append(text)
+            return
+        if groups := names.find_group(text):
+            if len(groups) > 1:
+                raise InputError(
+                    f"{self.grid.name}: {text!r} is a group of {groups[0][0]!r}, and of "
+                    f"{groups[1][0]!r}"
+                )
+            column.keys.update(groups)
+            return
+        if crossing := names.find_crossing(text):
+            column.keys.update(crossing)
+            return
+        if self._split_text(column, text):
+            return
+        if not names.secrets and level and is_sensitive(level):
+            column.keys[level] = text
+            return
+        unknown.append(text)
+
+    def _split_text(self, column: _Column, text: str) -> bool:
+        """Read a heading of a group and a metric, as `Female selection rate`."""
+        found = []
+        for secret in self.names.secrets:
+            for value in self.names.find_values(secret).values():
+                if match := re.search(rf"(?<!\w){re.escape(value)}(?!\w)|(?<![^\W_]){re.escape(value)}"
+                                      r"(?![^\W_])", text, re.IGNORECASE):
+                    found.append((len(value), secret, value, match.span()))
+        if not found:
+            return False
+        _, secret, value, (start, end) = max(found)
+        rest = re.sub(r"^[\s_:|/,()\[\]-]+|[\s_:|/,(\[-]+$|^\)\s*", "", text[:start] + " " + text[end:])
+        if rest.count(")") != rest.count("("):
+            rest = rest.strip("()")
+        reading, percent = read_heading(rest) if rest else (None, False)
+        bit = self.names.read_bit(rest) if rest else None
+        if rest and reading is None and bit is None:
+            inner = _Column("")
+            if rest == text or not self._split_text(inner, rest):
+                column.unread = column.unread or self._explain(rest)
+                column.follows |= compares_groups(rest)
+                column.keys[secret] = value
+                return True
+            column.keys.update(inner.keys)
+            reading, percent = inner.reading, inner.percent
+        column.keys[secret] = value
+        if bit is not None and reading is None:
+            column.keys[PREDICTION] = bit
+        column.reading, column.percent = reading or column.reading, percent or column.percent
+        return True
+
+    def _settle(self, column: _Column, unknown: list[str], cells: list[Any]) -> _Column:
+        """The column of numbers, after all of its heading was read."""
+        if column.unread:
+            return column
+        if column.keys.pop("@total", None) and not column.keys:
+            return replace(column, unread="is of everybody", follows=True)
+        if "@value" in column.keys:
+            column.keys.pop("@value")
+            return column
+        if unknown and column.reading is None and PREDICTION not in column.keys:
+            text = unknown[0]
+            why = self._explain(text)
+            if not cells or len(set(map(str, cells))) == 1 and len(self.rows) > 1 and not compares_groups(
+                text) and hyphenate(text) not in AMBIGUOUS:
+                return replace(column, unread="is the same everywhere", follows=True)
+            return replace(column, unread=why, follows=compares_groups(text))
+        if not column.name:
+            counts = [str(cell) for cell in cells]
+            if counts in ([str(i) for i in range(len(counts))], [str(i + 1) for i in range(len(counts))]):
+                return replace(column, unread="numbers the rows", follows=True)
+            return replace(column, unread="has no heading")
+        return column
+
+    def _explain(self, text: str) -> str:
+        own = hyphenate(text)
+        if own in AMBIGUOUS:
+            return f"may be {list_meanings(AMBIGUOUS[own])}"
+        if compares_groups(text):
+            return "compares groups"
+        if own in UNREAD:
+            return "is no number of people, nor a share of them"
+        return explain_unknown(text).partition("; valid")[0]
+
+    def _find_level_keys(self, columns: list[_Column]) -> None:
+        """Settle names of two meanings, and the metric of columns that name a group only."""
+        read = {column.reading.metric for column in columns if column.reading}
+        for column in columns:
+            own = hyphenate(re.sub(r"[%#()]", "", column.name)).strip("-")
+            beside = {"selected", "people"} <= read or (own == "rate" and "people" in read)
+            if column.unread.startswith("may be") and own in ("rate", "ratio", "percent", "share") \
+                    and beside:
+                column.unread, column.reading = "", Reading("selection-rate")
+                column.percent |= own == "percent"
+
+    def _check_columns(self, columns: list[_Column]) -> None:
+        """Note what is read and what not; refuse columns whose meaning is open."""
+        names, layout = self.names, self.layout
+        for j, column in enumerate(columns):
+            if column.key.startswith("?"):
+                own = column.key[1:]
+                distinct = {str(row[j]) for row in self.rows}
+                if len(distinct) == 1:
+                    column.key = ""
+                    column.unread, column.follows = "is the same everywhere", True
+                else:
+                    raise InputError(
+                        f"{self.grid.name}: the column {own!r}, of {show_value(min(distinct))}, is "
+                        f"none of the people's: say which it is, --map {own!r}=COLUMN, or leave it "
+                        f"out, --map {own!r}=-; {suggest_name(own, names.features)}"
+                    )
+            if column.key in ("",) and not column.unread and not column.name and not column.keys:
+                column.unread, column.follows = "has no heading", True
+            if column.key == "" and column.reading is None and not column.unread:
+                long = any(other.key == _METRIC for other in columns)
+                value = hyphenate(column.name) in _HEADS[VALUE]
+                titled = read_heading(self.title)[0] if self.title else None
+                counted = PREDICTION in column.keys or any(c.key == PREDICTION for c in columns)
+                if not long and not counted:
+                    if titled is None:
+                        told = "the title names no metric" if self.title else "no title names it"
+                        column.unread = (
+                            f"is of a metric that is not named ({told}); --map "
+                            f"{column.name!r}=METRIC says which"
+                        ) if value or column.keys else column.unread
+                    else:
+                        column.reading = titled
+            if column.unread:
+                where = layout.follows if column.follows else layout.unread
+                where[column.name or f"column {j + 1}"] = column.unread
+            elif column.reading or column.key:
+                metric = column.reading
+                layout.mapping[column.name] = column.key.lstrip("@") if metric is None else (
+                    f"1 - {metric.metric}" if metric.from_one else metric.metric)
+        whose = Counter(column.key for column in columns
+                        if column.key and not column.key.startswith("@"))  # fmt: skip
+        for key, count in whose.items():
+            if count > 1:
+                both = [column.name for column in columns if column.key == key]
+                raise InputError(
+                    f"{self.grid.name}: the columns {list_meanings(map(repr, both))} may both be "
+                    f"{key!r}: leave one out, --map {both[1]!r}=-"
+                )
+
+    def _find_mark(self, columns: list[_Column], numbers: list[int]) -> str:
+        """The decimal mark, by all numbers; or by what they can only be."""
+        texts = {j: [row[j] for row in self.rows if isinstance(row[j], str)] for j in numbers}
+        mark = find_decimal_mark(text for own in texts.values() for text in own)
+        if mark is not None:
+            return mark
+        for j, own in texts.items():
+            reading = columns[j].reading
+            counts = reading is not None and not REPORT_METRICS[reading.metric].is_rate
+            for text in own:
+                if counts and re.search(r"\d\.\d{3}(?!\d)", text):
+                    return ","
+                if not counts and reading is not None and re.search(r"\d,\d{3}(?!\d)", text):
+                    return ","
+        return "."
+
+    # --- rows
+
+    def _read_rows(
+        self, columns: list[_Column], keys: list[int], numbers: list[int]
+    ) -> list[tuple[int, dict[str, str], list[Any]]]:
+        """Numbers, keys and cells of the rows that have numbers."""
+        section, rows = "", []
+        for place, row in enumerate(self.rows):
+            own = _filled(row)
+            heading = len(own) == 1 and own[0] == (keys[0] if keys else 0)
+            text = str(row[own[0]]) if own else ""
+            if heading and len(self.rows) > 1 and (
+                self.names.find_column(text) or (is_sensitive(text) and not self.names.find_value(text))
+            ):
+                section = text
+                continue
+            if own:
+                rows.append((place, section, row))
+        plain = [(p, s, [str(r[j]).strip() for j in keys]) for p, s, r in rows]
+        down: list[list[str]] = []
+        for _, _, texts in plain:
+            filled = list(texts)
+            for k in range(len(texts) - 1):
+                if not filled[k] and down and all(not one for one in texts[:k]):
+                    filled[k] = down[-1][k]
+            down.append(filled)
+        chosen = [texts for _, _, texts in plain]
+        if down != chosen:
+            # Where rows are alike under a reading, it is not meant.
+            alike = [len({tuple(one) for one in some}) < len(some) for some in (chosen, down)]
+            if alike == [False, False] and not self.grid.sparse and self.names.secrets:
+                alike = [False, True]  # a blank is everybody, as in the long form
+            if alike[0] or (self.grid.sparse and not alike[1]):
+                chosen = down
+        result = []
+        for (place, own_section, row), texts in zip(rows, chosen, strict=True):
+            where = f"{self.grid.name}, row {place}"
+            read = self._read_keys(columns, keys, texts, own_section or self.title, where)
+            if read is not None:
+                result.append((place, read, row))
+        return result
+
+    def _read_keys(
+        self, columns: list[_Column], keys: list[int], texts: list[str], section: str, where: str
+    ) -> dict[str, str] | None:
+        """What the keys of a row say; None if it is of another attribute."""
+        read: dict[str, str] = {}
+        names = self.names
+        attribute = None
+        for j, text in zip(keys, texts, strict=True):
+            if columns[j].key == _ATTRIBUTE and text:
+                attribute = names.find_column(text) or text
+        for j, text in zip(keys, texts, strict=True):
+            key = columns[j].key
+            if key in (_METRIC, _STATUS):
+                read[key] = text
+                continue
+            if key == _ATTRIBUTE or not text:
+                continue
+            if key in (PREDICTION, LABEL):
+                bit = names.read_bit(text)
+                if bit is not None:
+                    read[key] = bit
+                continue
+            own = names.find_values(key) if key != _LEVEL else {}
+            if is_total(text) and fold(text) not in own:
+                continue
+            if key == _LEVEL:
+                self._read_level(read, text, attribute or names.find_column(section), where)
+            elif key in names.secrets:
+                if fold(names.map(text)) not in own and (crossing := names.find_crossing(text)):
+                    read.update(crossing)
+                else:
+                    read[key] = names.check_value(key, text, where)
+            else:
+                read[key] = own.get(fold(names.map(text)), names.map(text))
+        return read
+
+    def _read_level(self, read: dict[str, str], text: str, attribute: str | None, where: str) -> None:
+        """The group that a text names, of the attribute, or of whichever has it."""
+        names = self.names
+        if attribute is not None:
+            if attribute in names.secrets:
+                read[attribute] = names.check_value(attribute, text, where)
+            else:
+                own = names.find_values(attribute)
+                read[attribute] = own.get(fold(names.map(text)), text)
+            return
+        found = names.find_value(text)
+        if not found and (crossing := names.find_crossing(text)):
+            read.update(crossing)
+            return
+        if len(found) > 1:
+            raise InputError(
+                f"{where}: {text!r} may be of {list_meanings(repr(one) for one, _ in found)}: name "
+                "the attribute in a column of its own, `attribute`"
+            )
+        if not found:
+            secret = next(iter(names.secrets))
+            read[secret] = names.check_value(secret, text, where)
+            return
+        read.update(found)
+
+    def _make_facts(
+        self, columns: list[_Column], numbers: list[int],
+        rows: list[tuple[int, dict[str, str], list[Any]]],
+    ) -> Iterator[Fact]:  # fmt: skip
+        """A fact for each number."""
+        long = any(_METRIC in keys for _, keys, _ in rows)
+        sizes = [j for j in numbers if columns[j].reading == Reading("people")]
+        several = [j for j in sizes if not columns[j].keys]
+        for place, keys, row in rows:
+            hidden = fold(keys.get(_STATUS, "")) not in _PUBLISHED
+            reading, percent = None, False
+            if text := keys.get(_METRIC, ""):
+                reading, percent = read_heading(self.names.map(text))
+                if reading is None:
+                    where = self.layout.follows if compares_groups(text) else self.layout.unread
+                    where[text] = self._explain(text)
+                    continue
+            own = {key: value for key, value in keys.items() if key not in (_METRIC, _STATUS)}
+            beside = self._read(row[several[0]], place, several[0], columns) \
+                if long and len(several) == 1 else None
+            for j in numbers:
+                column = columns[j]
+                if long and j in several:
+                    continue
+                both = {**own, **column.keys}
+                told = column.reading or reading
+                if PREDICTION in both and (told is None or told.metric == "people"):
+                    told = Reading(_COUNTING[both[PREDICTION]][both.get(LABEL, "")])
+                elif told == Reading("people") and LABEL in both:
+                    if both[LABEL] == "0":
+                        continue
+                    told = Reading("labelled")
+                elif PREDICTION in both or LABEL in both or told is None:
+                    continue
+                both = {key: value for key, value in both.items() if not key.startswith("@")}
+                cell = self._read(row[j], place, j, columns)
+                if hidden:
+                    cell = Cell(cell.text)
+                yield Fact(
+                    both, told, cell, beside, column.percent or percent,
+                    (self.grid.name, j, told.metric),
+                    f"{self.grid.name}, row {place}, column {column.name!r}",
+                )  # fmt: skip
+
+    def _read(self, value: Any, place: int, j: int, columns: list[_Column]) -> Cell:
+        cell = read_cell(value, self.mark)
+        if cell is None:
+            raise InputError(
+                f"{self.grid.name}, row {place}, column {columns[j].name!r}: {show_value(value)} is "
+                f"not a number (decimal mark: {self.mark}); leave blank what is not published"
+            )
+        return cell

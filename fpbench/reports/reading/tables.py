@@ -1,0 +1,439 @@
+"""Reports from tables as people have them: a grid, its layout, facts, and the long form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fpbench.base.errors import InputError, check_choice
+from fpbench.base.text import count_noun, escape_unprintable
+from fpbench.reports.exact_blocks import WHOLE
+from fpbench.reports.reading.cells import NO_MORE, Cell, is_full
+from fpbench.reports.reading.grids import Grid
+from fpbench.reports.reading.known_names import KnownNames
+from fpbench.reports.reading.layouts import Fact, Layout, read_layouts
+from fpbench.reports.reading.long_form import read_frame
+from fpbench.reports.rows import ReportRows
+from fpbench.reports.slices import FIXED_COLUMNS, REPORT_METRICS
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+UNITS = ("percent", "share")
+_OVERALL = ("selection-rate", "accuracy", "prevalence")
+"""Rates taken over all people of a group in a slice."""
+_TAKEN_OVER = {
+    "true-positive-rate": "labelled", "precision": "selected", "false-omission-rate": "rejected"
+}  # fmt: skip
+"""Numbers of people that other rates are taken over."""
+_LISTED = 4
+
+
+@dataclass(frozen=True)
+class TableReading:
+    """How a table was read."""
+
+    report: ReportRows
+    told: str
+    """In a line: metrics, groups, slices, units."""
+    unread: Mapping[str, str]
+    """Headings that were not read and may reveal more, and why."""
+    columns: int
+    """Columns of the table."""
+    mapping: Mapping[str, str]
+    """What each heading was taken for."""
+    secrets: tuple[tuple[str, ...], ...]
+    """Attributes that the table has groups of: one, or several that are crossed."""
+
+    @property
+    def warning(self) -> str:
+        """What was not read; "" if nothing was left."""
+        if not self.unread:
+            return ""
+        listed = "; ".join(f"{name}: {why}" for name, why in list(self.unread.items())[:_LISTED])
+        more = len(self.unread) - _LISTED
+        return escape_unprintable(
+            f"not read: {len(self.unread)} of {count_noun(self.columns, 'column')} "
+            f"({listed}{f'; and {more} more' if more > 0 else ''}); they may reveal more"
+        )
+
+
+class _Rate(NamedTuple):
+    value: float
+    within: float
+
+
+def read_tables(
+    grids: Sequence[Grid],
+    names: KnownNames,
+    secret: Sequence[str] = (),
+    *,
+    unit: str | None = None,
+    decimals: int | None = None,
+    groups: Sequence[str] | None = None,
+    strict: bool = False,
+) -> TableReading:
+    """The report of some grids, about the groups of an attribute, or of several that are crossed.
+
+    Raises
+    ------
+    InputError
+        If nothing can be read, or can be read in two ways: names both, and what decides.
+    """
+    if unit is not None:
+        check_choice("unit", unit, UNITS)
+    layout = read_layouts(grids, names)
+    if strict and layout.unread:
+        name, why = next(iter(layout.unread.items()))
+        raise InputError(f"{grids[0].name}: {name!r} {why}, and was not read (strict)")
+    chosen = tuple(secret) or _find_secret(layout, names, grids[0].name)
+    mine = [fact for fact in layout.facts if all(one in fact.keys for one in chosen)]
+    if not mine:
+        there = sorted({key for fact in layout.facts for key in fact.keys})
+        raise InputError(
+            f"{grids[0].name}: tells nothing of {' and '.join(chosen)}; it is by "
+            f"{', '.join(there) or 'nothing'} (--map GROUP=NAME says what a text of it stands for)"
+        )
+    builder = _Builder(mine, chosen, unit, decimals)
+    frame = builder.to_frame()
+    if groups is None:
+        groups = cross_names(names, chosen)
+    report = read_frame(frame, groups, None)
+    return TableReading(
+        report, builder.describe(report, len(layout.facts) - len(mine)), layout.unread,
+        layout.columns, layout.mapping, find_secrets(layout, names),
+    )  # fmt: skip
+
+
+def cross_names(names: KnownNames, secret: Sequence[str]) -> list[str] | None:
+    """The groups of an attribute, or of crossed ones, as data sets name them; None if unknown."""
+    crossed = [""]
+    for one in secret:
+        values = names.secrets.get(one)
+        if values is None:
+            return None
+        crossed = [f"{before} x {value}".removeprefix(" x ") for before in crossed
+                   for value in values]  # fmt: skip
+    return crossed
+
+
+def find_secrets(layout: Layout, names: KnownNames) -> tuple[tuple[str, ...], ...]:
+    """Attributes that a table has groups of, and those that its cells cross."""
+    found: dict[tuple[str, ...], None] = {}
+    for fact in layout.facts:
+        own = tuple(name for name in names.secrets if name in fact.keys)
+        for one in own:
+            found[(one,)] = None
+        if len(own) > 1:
+            found[own] = None
+    return tuple(sorted(found, key=len))
+
+
+def _find_secret(layout: Layout, names: KnownNames, file: str) -> tuple[str, ...]:
+    """The attribute whose groups a table is about, if there is one."""
+    from fpbench.reports.reading.known_names import is_sensitive
+
+    known = [one for one in find_secrets(layout, names) if len(one) == 1]
+    if not names.secrets:
+        keys = dict.fromkeys(key for fact in layout.facts for key in fact.keys)
+        known = [(key,) for key in keys if is_sensitive(key)]
+        known = [("group",)] if ("group",) in known else known
+        if not known and len(keys) == 1:
+            known = [(next(iter(keys)),)]
+    if len(known) != 1:
+        keys = list(dict.fromkeys(key for fact in layout.facts for key in fact.keys))
+        listed = ", ".join(map(repr, keys)) or "nothing"
+        raise InputError(
+            f"{file}: whose groups are meant? It is by {listed}: name one, group={keys[0]!r} "
+            f"(--group {keys[0]})" if keys else f"{file}: has no groups"
+        )
+    return known[0]
+
+
+class _Builder:
+    """Puts the facts about one attribute into the long form."""
+
+    def __init__(
+        self, facts: Sequence[Fact], secret: tuple[str, ...], unit: str | None,
+        decimals: int | None,
+    ) -> None:  # fmt: skip
+        self.secret, self.unit, self.decimals = secret, unit, decimals
+        self.slices = list(dict.fromkeys(k for f in facts for k in f.keys if k not in secret))
+        for name in self.slices:
+            if name in FIXED_COLUMNS:
+                raise InputError(f"a column that slices are cut by is called {name!r}: rename it")
+        self.cells: dict[tuple[tuple[str, ...], str], dict[str, list[Fact]]] = {}
+        for fact in facts:
+            self._add(fact)
+        self.words: dict[str, str] = {}
+        """Words for suppressed cells, and what they were read as."""
+        self.units: set[str] = set()
+        self.rates = {column: self._read_rates(own) for column, own in self._group_rates().items()}
+
+    def _add(self, fact: Fact) -> None:
+        key = (
+            tuple(fact.keys.get(name, "") for name in self.slices),
+            " x ".join(fact.keys[name] for name in self.secret),
+        )
+        parts = fact.cell.parts
+        if not parts:
+            self.cells.setdefault(key, {}).setdefault(fact.reading.metric, []).append(fact)
+            return
+        metric = fact.reading.metric
+        if metric not in ("selection-rate", "selected", "people") or fact.reading.from_one:
+            raise InputError(
+                f"{fact.where}: {fact.cell.text!r} has several numbers, which are read of selected "
+                "people only: write them into columns of their own"
+            )
+        for what, cell in parts:
+            own = {"count": "selected", "of": "people", "rate": "selection-rate"}[what]
+            taken = fact._replace(
+                reading=fact.reading._replace(metric=own), cell=cell,
+                column=(*fact.column[:2], own),
+            )  # fmt: skip
+            self.cells.setdefault(key, {}).setdefault(own, []).append(taken)
+
+    def _facts(self) -> Any:
+        for key, by_metric in self.cells.items():
+            for own in by_metric.values():
+                for fact in own:
+                    yield key, fact
+
+    def _group_rates(self) -> dict[tuple[str, int, str], list[tuple[Any, Fact]]]:
+        """Rates that are written alike, by column."""
+        columns: dict[tuple[str, int, str], list[tuple[Any, Fact]]] = {}
+        for key, fact in self._facts():
+            if REPORT_METRICS[fact.reading.metric].is_rate:
+                columns.setdefault(fact.column, []).append((key, fact))
+        return columns
+
+    # --- numbers of people
+
+    def find_count(self, key: Any, metric: str) -> Cell | None:
+        """What all cells say of a number of people; None if none does."""
+        facts = self.cells[key].get(metric, [])
+        counts = [fact.cell.as_count() for fact in facts if not fact.cell.hidden]
+        if not counts:
+            return None
+        low, high = max(c.low for c in counts), min(c.high for c in counts)
+        if low > high:
+            raise InputError(
+                f"{facts[0].where} and {facts[-1].where} tell different numbers: "
+                f"{facts[0].cell.text!r} and {facts[-1].cell.text!r}"
+            )
+        for fact, count in zip(facts, counts, strict=False):
+            if count.exact and (count.low != round(count.low) or count.low < 0):
+                raise InputError(
+                    f"{fact.where}: {fact.cell.text!r} is no whole number of people"
+                )
+        return Cell(counts[0].text, low, high)
+
+    def find_size(self, key: Any, metric: str) -> int:
+        """The number of people that a rate is taken over, if it is told exactly; else -1."""
+        own = [fact.size for fact in self.cells[key].get(metric, []) if fact.size is not None]
+        told = next((size for size in own if size.exact), None)
+        if told is None and metric in _OVERALL:
+            told = self.find_count(key, "people")
+        elif told is None and metric in _TAKEN_OVER:
+            told = self.find_count(key, _TAKEN_OVER[metric])
+        if told is None or not told.exact:
+            return -1
+        if told.low != round(told.low) or told.low < 0:
+            raise InputError(f"{told.text!r} beside the {metric} is no whole number of people")
+        return int(told.low)
+
+    # --- rates
+
+    def _read_rates(self, own: list[tuple[Any, Fact]]) -> tuple[float, float]:
+        """The unit of a column of rates, and how far its numbers are from the truth."""
+        facts = [fact for _, fact in own if not fact.cell.hidden]
+        if not facts:
+            return 1.0, 0.0
+        units = [
+            unit for unit in ((0.01, 1.0) if self.unit is None else
+                              (0.01,) if self.unit == "percent" else (1.0,))
+            if all(0 <= f.cell.low * unit <= 1 + WHOLE or f.cell.unit for f in facts)
+        ]  # fmt: skip
+        told = {f.cell.unit for f in facts if f.cell.low != 0 or f.cell.unit}
+        first = facts[0]
+        if told - {None}:
+            if None in told and len(told) > 1:
+                bare = next(f for f in facts if f.cell.unit is None and f.cell.low != 0)
+                other = next(f for f in facts if f.cell.unit)
+                raise InputError(
+                    f"{bare.where}: {bare.cell.text!r} has no sign of percent, and "
+                    f"{other.cell.text!r} has: write all alike"
+                )
+            units = [next(iter(told - {None})) or 1.0]
+        if not units:
+            wrong = max(facts, key=lambda f: f.cell.low)
+            raise InputError(f"{wrong.where}: {wrong.cell.text!r} is no rate")
+        fits = {unit: self._find_rounding(own, unit) for unit in units}
+        possible = {unit: half for unit, half in fits.items() if half is not None}
+        if not possible:
+            self._refuse_sizes(own, units[-1])
+        if len(possible) > 1:
+            percent = any(f.percent for f in facts)
+            values = {f.cell.low for f in facts}
+            if percent and values - {0.0}:
+                raise InputError(
+                    f"{first.where}: {first.cell.text!r} below {first.reading.metric} in percent may "
+                    f"be {first.cell.low:g} percent, or a share of {first.cell.low:g}: say which, "
+                    "unit='percent' or unit='share' (--unit)"
+                )
+            possible = {1.0: possible[1.0]}
+        ((unit, half),) = possible.items()
+        assert half is not None
+        self.units.add("percent" if unit == 0.01 else "shares" if unit == 1 else "per thousand")
+        return unit, half
+
+    def _find_rounding(self, own: list[tuple[Any, Fact]], unit: float) -> float | None:
+        """How far rates in a unit are from the truth; None if no whole numbers of people fit."""
+        digits = max(fact.cell.decimals for _, fact in own if not fact.cell.hidden)
+        half = 0.5 * unit * 10.0**-digits
+        if self.decimals is not None:
+            half = 0.5 * 10.0**-self.decimals
+        exact, fits, sized, spread = True, True, 0, False
+        for key, fact in own:
+            n = self.find_size(key, fact.reading.metric)
+            if fact.cell.hidden or not fact.cell.exact or n <= 0:
+                continue
+            sized += 1
+            people = fact.cell.low * unit * n
+            off = abs(people - round(people))
+            exact &= off <= WHOLE
+            fits &= off <= half * n + WHOLE
+            spread |= half * n >= 0.5
+        if self.decimals is not None:
+            return half if fits else None
+        if is_full(digits) or (sized and exact):
+            return 0.0 if exact else None
+        return half if fits else None
+
+    def _refuse_sizes(self, own: list[tuple[Any, Fact]], unit: float) -> None:
+        """Refuse rates that are no whole numbers of people."""
+        for key, fact in own:
+            n = self.find_size(key, fact.reading.metric)
+            people = fact.cell.low * unit * n
+            if n > 0 and fact.cell.exact and abs(people - round(people)) > WHOLE:
+                raise InputError(
+                    f"{fact.where}: {fact.cell.text} of {n:,} is no whole number of people, even if "
+                    f"it is rounded to the digits that are written. Are there weights of people? "
+                    "Rates with weights are not read. Or say by `decimals` (--decimals) to how many "
+                    "decimals rates were rounded"
+                )
+        raise InputError(f"{own[0][1].where}: rates do not agree with the numbers of people")
+
+    def find_rate(self, key: Any, metric: str) -> _Rate | None:
+        """What all cells say of a rate; None if it is suppressed."""
+        low, high = 0.0, 1.0
+        told = False
+        facts = self.cells[key].get(metric, [])
+        for fact in facts:
+            if fact.cell.hidden:
+                continue
+            told = True
+            unit, half = self.rates[fact.column]
+            ends = fact.cell.low * unit, min(fact.cell.high * unit, 1.0)
+            if not fact.cell.exact:
+                half = 0.0
+            if fact.reading.from_one:
+                ends = 1 - ends[1], 1 - ends[0]
+            low, high = max(low, ends[0] - half), min(high, ends[1] + half)
+            if fact.cell.exact and half == 0 and len(facts) == 1:
+                return _Rate(ends[0], 0.0)
+        if low > high + WHOLE:
+            texts = " and ".join(fact.cell.text for fact in facts)
+            raise InputError(f"{facts[0].where}: tells the same rate differently: {texts}")
+        return _Rate((low + high) / 2, max(high - low, 0) / 2) if told else None
+
+    # --- rows
+
+    def to_frame(self) -> DataFrame:
+        """The long form."""
+        import pandas as pd
+
+        rows: list[dict[str, Any]] = []
+        for key, by_metric in self.cells.items():
+            slices = dict(zip(self.slices, key[0], strict=True))
+            for row in self._make_rows(key, by_metric):
+                rows.append({**slices, "group": key[1], **row})
+            for own in by_metric.values():
+                for cell in (fact.cell for fact in own):
+                    if cell.text and (cell.hidden or not cell.exact) and not cell.parts:
+                        self.words.setdefault(
+                            cell.text, "suppressed" if cell.hidden else "a range"
+                        )
+        columns = [*self.slices, "group", "metric", "value", "n", "within"]
+        return pd.DataFrame(rows, columns=columns, dtype=object)
+
+    def _make_rows(self, key: Any, by_metric: Mapping[str, list[Fact]]) -> Any:
+        """Rows of one group in one slice."""
+        people, selected = self.find_count(key, "people"), self.find_count(key, "selected")
+        used = False
+        metrics = list(by_metric)
+        if people is not None and people.exact and selected is not None and selected.exact:
+            n = int(people.low)
+            rate = self.find_rate(key, "selection-rate") if "selection-rate" in by_metric else None
+            share = selected.low / n if n else np.nan
+            if selected.low > n or (rate and abs(share - rate.value) > rate.within + WHOLE):
+                fact = by_metric["selected"][0]
+                told = f", and the rate {by_metric['selection-rate'][0].cell.text}" if rate else ""
+                raise InputError(
+                    f"{fact.where}: {selected.low:g} of {n:,} people{told} contradict each other"
+                )
+            yield {"metric": "selection-rate", "value": share, "n": n, "within": 0.0}
+            used, metrics = True, [m for m in metrics if m not in ("selected", "selection-rate")]
+        for metric in metrics:
+            if metric == "people":
+                continue
+            if REPORT_METRICS[metric].is_rate:
+                n = self.find_size(key, metric)
+                rate = self.find_rate(key, metric)
+                if n == 0:
+                    rate = None
+                used |= metric in _OVERALL and n >= 0
+                yield {
+                    "metric": metric, "value": np.nan if rate is None else rate.value,
+                    "n": n if n >= 0 else None, "within": 0.0 if rate is None else rate.within,
+                }  # fmt: skip
+                sizes = [fact.size for fact in by_metric[metric] if fact.size is not None]
+                if n < 0 and metric in _OVERALL and sizes and "people" not in by_metric:
+                    size = sizes[0].as_count()
+                    if not size.hidden:
+                        yield _make_count("people", size)
+            else:
+                yield _make_count(metric, self.find_count(key, metric))
+        if "people" in by_metric and not used:
+            yield _make_count("people", people)
+
+    def describe(self, report: ReportRows, others: int) -> str:
+        """What was read, in a line."""
+        metrics = dict.fromkeys(name.replace("-", " ") for name in report.metric.tolist())
+        there = len(np.unique(report.group))
+        cuts = [column.name for column in report.columns]
+        slices = len({key[0] for key in self.cells if any(key[0])})
+        parts = [
+            f"{', '.join(metrics)} of {there} groups of {' x '.join(self.secret)}"
+            + (f" in {count_noun(slices, 'slice')} by {', '.join(cuts)}" if slices else "")
+        ]
+        parts += sorted(self.units)
+        if rounded := {f"{half:.1g}" for _, half in self.rates.values() if half}:
+            parts.append(f"rounded, by at most {' or '.join(sorted(rounded))}")
+        for word, meaning in list(self.words.items())[:_LISTED]:
+            parts.append(f"`{word}` = {meaning}")
+        if others:
+            parts.append(f"{count_noun(others, 'number')} of everybody or other groups tell nothing")
+        return escape_unprintable("; ".join(parts))
+
+
+def _make_count(metric: str, cell: Cell | None) -> dict[str, Any]:
+    """The row of a number of people: exact, a range, or suppressed."""
+    if cell is None or cell.hidden:
+        return {"metric": metric, "value": np.nan, "n": None, "within": 0.0}
+    high = min(cell.high, NO_MORE)
+    low = np.ceil(cell.low)
+    return {"metric": metric, "value": (low + high) / 2, "n": None, "within": (high - low) / 2}
