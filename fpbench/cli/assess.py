@@ -13,6 +13,8 @@ from fpbench.cli.records import check_outputs, write_record
 from fpbench.cli.screen import console
 
 if TYPE_CHECKING:
+    from fpbench.reports.assessments.assessment import Assessment
+    from fpbench.reports.assessments.input_files import AssessmentFiles
     from fpbench.reports.fairness_report import FairnessReport
 
 
@@ -36,9 +38,9 @@ def assess(
     report: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="The report in long form: CSV, JSON or parquet. Several are assessed together, in "
-            "the order of publishing.",
-            metavar="REPORT",
+            help="The table: CSV, a spreadsheet, JSON, Parquet, HTML, or - for standard input; of "
+            "any form. Several are assessed together, in the order of publishing.",
+            metavar="TABLE",
         ),
     ] = None,
     people: Annotated[
@@ -50,8 +52,11 @@ def assess(
         typer.Option(help="Other people whose group is known, to learn beliefs from."),
     ] = None,
     group: Annotated[
-        str | None,
-        name_column("Column of the group; `group` if there is one."),
+        list[str] | None,
+        name_column(
+            "Column of the group; `group` if there is one. Repeated: the table is judged for each, "
+            "and for all of them crossed; the worst verdict counts."
+        ),
     ] = None,
     prediction: Annotated[
         list[str] | None,
@@ -112,6 +117,28 @@ def assess(
     decimals: Annotated[
         int | None, typer.Option(min=0, help="Decimals that rates of the report were rounded to.")
     ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(help="Unit of rates, where the table does not tell: percent or share."),
+    ] = None,
+    mapping: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            help="What a heading, value or cell of the table stands for: a metric, n, value, a "
+            "column of the people, a group; - leaves a column out. Repeated; or a file with a line "
+            "for each.",
+            metavar="TEXT=MEANING",
+        ),
+    ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Only write what the table was read as, for --map."),
+    ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Refuse a table with numbers of groups that are not read."),
+    ] = False,
     json: Annotated[
         Path | None, typer.Option(help="Record of the assessment to write; - for standard output.")
     ] = None,
@@ -161,42 +188,73 @@ def assess(
         _check(check, report or [], people, json or protected)
         return
     if not report or people is None:
-        raise InputError("name a REPORT, and its people by --people FILE")
+        raise InputError("name a TABLE, and its people by --people FILE")
     if witnesses and json is None:
         raise InputError("--witnesses are written into a record: name one by --json FILE")
 
     started = time.perf_counter()
     from fpbench.reports.assessments.assessing import assess_series
     from fpbench.reports.assessments.attack import Allowed
-    from fpbench.reports.assessments.input_files import ColumnNames, read_files
+    from fpbench.reports.assessments.input_files import ColumnNames, TableOptions, read_files
+    from fpbench.reports.reading.tables import NothingToldError
 
     allowed = Allowed.of(max_leak, max_proven, sure, max_undecided, protect_hidden)
     reads = [*report, people, *([] if known is None else [known])]
     check_outputs(reads, json=json, protected=protected)
     if protected is not None and no_search:
         raise InputError("--protected writes what the search finds: leave out --no-search")
-    names = ColumnNames(group, tuple(prediction or ()), label, positive, household)
+    attributes = _list_attributes(group or [])
+    if len(attributes) > 1 and (protected is not None or witnesses):
+        raise InputError("--protected and --witnesses need one attribute: give one --group")
+    tables = TableOptions(_read_mapping(mapping or []), unit, strict)
+    results: dict[str, tuple[AssessmentFiles, Assessment]] = {}
+    told_nothing: list[InputError] = []
     with console.AttackProgress() as progress:
-        files = read_files(report, people, known, names, decimals)
-        read = files.read_reports()
-        left = max(seconds - (time.perf_counter() - started), 1.0)
-        result = assess_series(
-            files.series, read, files.X, files.labels, files.groups,
-            "shares" if beliefs is Beliefs.SHARES else None, files.known,
-            households=files.households, allowed=allowed, search=not no_search, placebo=placebo,
-            seconds=left, tell=progress.tell,
-        )  # fmt: skip
+        for number, crossed in enumerate(attributes):
+            own = " x ".join(crossed) or None
+            names = ColumnNames(
+                own, tuple(prediction or ()), label, positive, household,
+                crossed if len(crossed) > 1 else (),
+            )  # fmt: skip
+            try:
+                files = read_files(report, people, known, names, decimals, tables)
+            except NothingToldError as error:
+                told_nothing.append(error)
+                continue
+            if explain:
+                for one in files.series.reports:
+                    console.show_text(f"{own or 'group'}: {one.read_as or 'the long form'}")
+                    for line in one.mapped:
+                        console.show_text(line)
+                continue
+            read = files.read_reports()
+            left = max(seconds - (time.perf_counter() - started), 1.0) / (len(attributes) - number)
+            result = assess_series(
+                files.series, read, files.X, files.labels, files.groups,
+                "shares" if beliefs is Beliefs.SHARES else None, files.known,
+                households=files.households, allowed=allowed, search=not no_search,
+                placebo=placebo, seconds=left, tell=progress.tell,
+            )  # fmt: skip
+            results[own or "group"] = files, result
+    if len(told_nothing) == len(attributes):
+        raise told_nothing[0]
+    if explain:
+        return
+    passes = all(result.passes for _, result in results.values())
+    files, result = next(iter(results.values()))
     change = result.change.cheapest if result.change else None
     if protected is not None and change is not None:
         write_report(change.report, protected)
     if json is not None:
         options = {
             "seconds": seconds, "search": not no_search, "decimals": decimals, "positive": positive,
-            "prediction": prediction or [], "label": label, "group": group,
+            "prediction": prediction or [], "label": label,
+            "group": group[0] if group and len(group) == 1 else group,
             "beliefs": beliefs.value, "household": household, "placebo": placebo,
+            "unit": unit, "map": tables.mapping,
         }  # fmt: skip
         inputs = {
-            name: {"file": str(path), "sha256": files.checksums[name]}
+            name: {"file": str(path), "sha256": files.checksums.get(name)}
             for name, path in files.paths.items()
         }
         write_record(
@@ -205,15 +263,70 @@ def assess(
                 "gate": "assessment of reports",
                 "inputs": inputs,
                 "options": options,
-                **result.to_json(witnesses=witnesses),
+                **(
+                    result.to_json(witnesses=witnesses)
+                    if len(attributes) == 1
+                    else {
+                        "passes": passes,
+                        "assessments": {
+                            name: one.to_json() for name, (_, one) in results.items()
+                        },
+                    }
+                ),
             },
         )
     if json != STANDARD:
-        console.show_assessment(result)
+        if len(attributes) > 1:
+            console.show_text(_summarize({name: one.passes for name, (_, one) in results.items()}))
+        for name, (_, one) in results.items():
+            if len(attributes) > 1:
+                console.show_text(f"\n{name}")
+            console.show_assessment(one)
         if protected is not None and change is not None:
             console.show_text(f"the changed report: {protected}")
-    if not result.passes:
+    if not passes:
         raise typer.Exit(EXCEEDS)
+
+
+def _list_attributes(groups: list[str]) -> list[tuple[str, ...]]:
+    """Columns of groups, each alone, and all crossed; () where none is named."""
+    if not groups:
+        return [()]
+    for name in groups:
+        if groups.count(name) > 1:
+            raise InputError(f"--group names {name!r} twice")
+    return [*((name,) for name in groups), *([tuple(groups)] if len(groups) > 1 else [])]
+
+
+def _summarize(passes: dict[str, bool]) -> str:
+    """The worst verdict, and the attributes that decide it."""
+    failed = [name for name, one in passes.items() if not one]
+    judged = f"judged for {', '.join(passes)}"
+    if failed:
+        return f"Do not publish, as it tells too much of {', '.join(failed)}; {judged}."
+    return f"May be published within these limits; {judged}."
+
+
+def _read_mapping(texts: list[str]) -> dict[str, str]:
+    """What texts of a table stand for, by options or lines of files."""
+    mapping = {}
+    for text in texts:
+        lines = [text]
+        if "=" not in text:
+            try:
+                lines = Path(text).read_text("utf-8").splitlines()
+            except (OSError, ValueError):
+                raise InputError(
+                    f"--map {text}: write TEXT=MEANING, or name a file with such lines"
+                ) from None
+        for line in lines:
+            if not line.strip() or line.startswith("#"):
+                continue
+            name, mark, meaning = line.rpartition("=")
+            if not (mark and name.strip() and meaning.strip()):
+                raise InputError(f"--map {line}: write TEXT=MEANING, as --map 'Hired (%)=selection-rate'")
+            mapping[name.strip()] = meaning.strip()
+    return mapping
 
 
 def _check(record: Path, reports: list[Path], people: Path | None, output: Path | None) -> None:

@@ -30,13 +30,16 @@ from fpbench.reports.exact_blocks import tabulate
 from fpbench.reports.facts import find_facts
 from fpbench.reports.html_tables import to_page
 from fpbench.reports.reading.files import (
+    from_csv_bytes,
     from_json_text,
     from_parquet_bytes,
     to_json_text,
     to_parquet_bytes,
 )
 from fpbench.reports.reading.long_form import read_frame
+from fpbench.reports.reading.known_names import KnownNames
 from fpbench.reports.reading.metric_frames import read_metric_frames
+from fpbench.reports.reading.tables import read_table
 from fpbench.reports.rows import ReportedPeople, ReportRows
 from fpbench.reports.slices import (
     REPORT_METRICS,
@@ -49,7 +52,6 @@ from fpbench.reports.slices import (
     name_rules,
     name_values,
 )
-from fpbench.tabular.table_files import parse_csv
 
 if TYPE_CHECKING:
     from pandas import Categorical, DataFrame
@@ -395,6 +397,75 @@ class FairnessReport(ReportRows):
         return cls._of(read_frame(frame, groups, decimals))
 
     @classmethod
+    def read(
+        cls,
+        source: Any,
+        *,
+        X: DataFrame | None = None,
+        group: str | Sequence[str] | None = None,
+        groups: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
+        names: Mapping[str, str] | None = None,
+        unit: str | None = None,
+        decimals: int | None = None,
+        strict: bool = False,
+    ) -> FairnessReport:
+        """A report from a table of any form, as people publish and keep them.
+
+        Long tables, a column a group, crosstabs, confusion matrices, several blocks in one file;
+        percentages, decimal commas, totals, suppressed cells (`*`, `<10`) and ranges. `read_as`
+        says in a line what was read, and `unread` what was not.
+
+        Parameters
+        ----------
+        source
+            A file (CSV with any separator, a spreadsheet, Parquet, JSON, HTML, `-` for standard
+            input), a folder of an ACRO session, a data frame, a `MetricFrame` of fairlearn.
+        X
+            The people's columns: their names and values help to find slices.
+        group
+            The attribute whose groups the table is about, by the name that it has there or among
+            the people; several are crossed.
+        groups
+            Names of the groups in the order of beliefs' columns, or by attribute; sorted by
+            default.
+        names
+            What headings, values or cells stand for, where it is not seen: a metric of
+            `REPORT_METRICS`, `value`, a column of the people, a group; `-` leaves a column out.
+        unit
+            `percent` or `share`, of rates for which the table does not tell.
+        decimals
+            Decimals that rates were rounded to; by default those that are written, unless the
+            rates are exact.
+        strict
+            Whether to refuse a table with columns that tell of groups and are not read.
+
+        Raises
+        ------
+        InputError
+            If nothing can be read, or can be read in two ways: names both.
+        """
+        chosen = (group,) if isinstance(group, str) else tuple(group or ())
+        if isinstance(groups, Mapping):
+            secrets = {one: tuple(values) for one, values in groups.items()}
+            order = None
+        else:
+            secrets = {chosen[0]: tuple(groups)} if groups is not None and len(chosen) == 1 else {}
+            order = groups
+        known = KnownNames(secrets, X, mapping=names or {})
+        return cls.read_known(
+            source, known, chosen, groups=order, unit=unit, decimals=decimals, strict=strict
+        )
+
+    @classmethod
+    def read_known(
+        cls, source: Any, names: KnownNames, secret: Sequence[str], **options: Any
+    ) -> FairnessReport:
+        """As `read`, by all that is known of the people."""
+        if isinstance(source, cls):
+            return source
+        return cls._of(read_table(source, names, secret, **options))
+
+    @classmethod
     def from_metric_frame(
         cls,
         *metric_frames: Any,
@@ -539,11 +610,7 @@ class FairnessReport(ReportRows):
         cls, file: str | Path, *, groups: Sequence[str] | None = None, decimals: int | None = None
     ) -> FairnessReport:
         """Read the long form; see `from_frame`."""
-        import pandas as pd
-
-        columns = parse_csv(_read(file, "CSV"), str(file))
-        texts = pd.DataFrame(columns, dtype=object)
-        return cls.from_frame(texts, groups=groups, decimals=decimals)
+        return cls._of(from_csv_bytes(_read(file, "CSV"), file, groups, decimals))
 
     @classmethod
     def from_file(

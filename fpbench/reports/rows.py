@@ -138,6 +138,9 @@ class ReportRows:
         predictions, and in no file.
     people
         The people whom it is about, if known; never written with the rows.
+    read_as, unread, mapped
+        What a table of another form was read as, in a line; what of it was not read; and what each
+        of its headings was taken for. Empty of others.
     """
 
     columns: tuple[SliceColumn, ...]
@@ -157,6 +160,9 @@ class ReportRows:
     guarantee: StatedGuarantee | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
     people: ReportedPeople | None = field(default=None, repr=False)
+    read_as: str = ""
+    unread: str = ""
+    mapped: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.value)

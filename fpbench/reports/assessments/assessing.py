@@ -43,7 +43,12 @@ from fpbench.reports.assessments.prior_beliefs import (
     mark_positive,
     tile_shares,
 )
-from fpbench.reports.assessments.report_series import ReadReports, ReportSeries
+from fpbench.reports.assessments.report_series import (
+    ReadReports,
+    ReportSeries,
+    name_people,
+    read_reports,
+)
 from fpbench.reports.assessments.riskiest_cells import find_riskiest
 from fpbench.reports.fairness_report import FairnessReport
 from fpbench.reports.rows import ReportedPeople
@@ -69,7 +74,7 @@ _STATE = "the report states", "the reports state together"
 
 
 def assess(
-    report: FairnessReport | Sequence[FairnessReport] | Mapping[str, FairnessReport],
+    report: Any,
     X: DataFrame,
     predictions: ArrayLike,
     labels: ArrayLike | None = None,
@@ -99,7 +104,8 @@ def assess(
     Parameters
     ----------
     report
-        The report, published or planned. Several: a list, or a dictionary by name, in the order of
+        The report, published or planned; or what `FairnessReport.read` takes: a file, a data frame,
+        a `MetricFrame` of fairlearn. Several: a list, or a dictionary by name, in the order of
         publishing; `search` changes the last one.
     X
         n rows, the people of the report; with several, everybody who is in any.
@@ -166,6 +172,8 @@ def assess(
     check_people(X)
     shared = {"beliefs": None if isinstance(beliefs, str) else beliefs, "households": households}
     check_same_rows(X=X, predictions=predictions, labels=labels, groups=groups, **shared)
+    names = name_people(X, predictions, labels, groups, known_people, positive)
+    report = read_reports(report, *names)
     series = ReportSeries.of(report, predictions, len(X), positive)
     if groups is not None:
         groups = cross_groups(groups)
@@ -299,6 +307,7 @@ def assess_series(
         folds_matter=folds_matter,
         placebo=null,
         hidden=hidden,
+        read_as=series.read_as,
     )
 
 

@@ -163,6 +163,7 @@ class Assessment:
     folds_matter: bool = False
     placebo: Placebo | None = None
     hidden: HiddenNumbers | None = None
+    read_as: tuple[str, ...] = ()
 
     @property
     def leak(self) -> float:
@@ -311,6 +312,7 @@ class Assessment:
             "people": self.people,
             "groups": list(self.groups),
             "reports": [asdict(one) for one in self.reports],
+            "read_as": list(self.read_as),
             "beliefs_before": self.knowledge,
             "measures": {
                 "without": self.without,
@@ -435,6 +437,8 @@ class Assessment:
                 "; it does not decide: true groups (--group) or known people (--known) would show "
                 "how much of it anybody may know of people like these"
             )
+        for told in self.read_as:
+            yield "read as", told
         yield "leak", f"{format_points(self.leak)} points, {how}"
         if self.placebo is not None:
             yield "placebo", str(self.placebo)

@@ -18,7 +18,7 @@ from fpbench.base.errors import InputError
 from fpbench.base.text import count_noun
 from fpbench.claims.set_counts import Facts
 from fpbench.correction.facts.worlds import Worlds
-from fpbench.reports.assessments.input_files import ColumnNames, read_files
+from fpbench.reports.assessments.input_files import ColumnNames, TableOptions, read_files
 from fpbench.reports.assessments.recount import Published
 from fpbench.tabular.table_files import load_content
 
@@ -235,9 +235,11 @@ def check_record(record: Path, reports: Sequence[Path] = (), people: Path | None
         inputs, options = content["inputs"], content["options"]
         named = {name: str(one["file"]) for name, one in inputs.items() if name != "known"}
         names = ColumnNames(
-            None, tuple(options["prediction"]), options["label"], options["positive"]
+            None if "known" in inputs else options.get("group"), tuple(options["prediction"]),
+            options["label"], options["positive"], crossed=tuple(options.get("crossed") or ()),
         )
         decimals = options["decimals"]
+        tables = TableOptions(options.get("map") or {}, options.get("unit"))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InputError(f"{record}: is no record of `fpbench assess --json`") from None
     found = {
@@ -245,7 +247,7 @@ def check_record(record: Path, reports: Sequence[Path] = (), people: Path | None
         for name, file in named.items()
     }
     people = found.pop("people") if people is None else people
-    files = read_files(reports or list(found.values()), people, None, names, decimals)
+    files = read_files(reports or list(found.values()), people, None, names, decimals, tables)
     changed = [
         f"{file} is not the file that the record is about: the SHA-256 differs"
         for name, file in files.paths.items()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fpbench.base.errors import InputError, suggest_name
+from fpbench.data.groups import group_codes
 from fpbench.reports.assessments.prior_beliefs import KNOWN_COLUMNS, code_groups
 from fpbench.reports.assessments.report_series import ReadReports, ReportSeries
 from fpbench.reports.fairness_report import FairnessReport
+from fpbench.reports.reading.known_names import KnownNames
 from fpbench.reports.reading.long_form import LEAVE_INDEX, numbers_rows
-from fpbench.reports.slices import Codes, strip_zeros
+from fpbench.reports.slices import Codes, name_values, strip_zeros
 from fpbench.tabular.table_files import load_content, load_table
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ class ColumnNames:
     """The value of predictions and labels that counts as 1, where they are not 0 and 1."""
     household: str | None = None
     """Of people's households."""
+    crossed: tuple[str, ...] = ()
+    """Columns that are crossed to the one of the group."""
 
     def find(self, what: str, frame: DataFrame) -> str | None:
         """The column of a frame: the one given, or else the one called `what`; None if missing."""
@@ -49,6 +53,18 @@ class ColumnNames:
         else:
             named = getattr(self, what)
         return named if named is not None else what if what in frame else None
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How tables are read, where they do not tell."""
+
+    mapping: Mapping[str, str] = field(default_factory=dict)
+    """What texts of the table stand for."""
+    unit: str | None = None
+    """`percent` or `share`, of rates."""
+    strict: bool = False
+    """Whether to refuse a table with columns that are not read."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +99,14 @@ def read_files(
     known: Path | None = None,
     names: ColumnNames | None = None,
     decimals: int | None = None,
+    options: TableOptions | None = None,
 ) -> AssessmentFiles:
     """Everything that an assessment needs, checked.
 
     Parameters
     ----------
     reports
-        Long form: CSV, JSON (.json) or parquet (.parquet); in the order of publishing.
+        Tables, as `FairnessReport.read` takes them; in the order of publishing.
     people
         The people of the reports, CSV or parquet, one row a person.
     known
@@ -100,6 +117,8 @@ def read_files(
         person is not in it.
     decimals
         Decimals that rates were rounded to.
+    options
+        How tables are read.
 
     Raises
     ------
@@ -111,13 +130,18 @@ def read_files(
     names = names or ColumnNames()
     table = load_table(people)
     paths = _number_reports(reports)
-    checksums = {what: sha256(load_content(file)).hexdigest() for what, file in paths.items()}
+    checksums = {
+        what: sha256(load_content(file)).hexdigest()
+        for what, file in paths.items() if file.is_file()
+    }  # fmt: skip
     checksums["people"] = table.checksum
     frame = table.frame
+    attributes = frame[list(names.crossed)] if names.crossed else None
+    frame = _cross_columns(frame, names, people)
     other = None
     if known is not None:
         read = load_table(known)
-        other, checksums["known"] = read.frame, read.checksum
+        other, checksums["known"] = _cross_columns(read.frame, names, known), read.checksum
         if read.checksum == table.checksum:
             raise InputError(
                 f"{known}: --known is the file of the people themselves, whose groups are guessed: "
@@ -133,7 +157,8 @@ def read_files(
     blank = len(predicted) > 1
     predictions = np.stack([bits.column(frame, name, people, blank) for name in predicted], axis=1)
     bits.check_met(people)
-    series = _read_series(reports, predictions, decimals)
+    vocabulary = _name_columns(names, frame, other, attributes, (*predicted, label, group))
+    series = _read_series(reports, predictions, decimals, *vocabulary, options or TableOptions())
     groups = None
     if group is not None:
         groups = frame[group].astype(object)
@@ -217,15 +242,76 @@ def _find_predictions(
     return ("prediction",)
 
 
-def _read_series(reports: Sequence[Path], predictions: Codes, decimals: int | None) -> ReportSeries:
+def _cross_columns(frame: DataFrame, names: ColumnNames, file: Path) -> DataFrame:
+    """The people with the column of crossed groups, instead of those that are crossed."""
+    if not names.crossed:
+        return frame
+    for name in names.crossed:
+        check_named_column(name, frame, file)
+    crossed, called = group_codes(frame[list(names.crossed)], name="groups")
+    own = np.array(called, object)[crossed]
+    return frame.drop(columns=list(names.crossed)).assign(**{str(names.group): own})
+
+
+def check_named_column(name: str, frame: DataFrame, file: Path) -> None:
+    """Refuse a name that no column has."""
+    if name not in frame:
+        raise InputError(f"{file}: no column {name!r}; {suggest_name(name, frame.columns)}")
+
+
+def _name_columns(
+    names: ColumnNames,
+    frame: DataFrame,
+    other: DataFrame | None,
+    attributes: DataFrame | None,
+    apart: Sequence[str | None],
+) -> tuple[KnownNames, tuple[str, ...], tuple[str, ...] | None]:
+    """What a table may call the people's columns, the attribute, and its groups."""
+    where = next(
+        (one for one in (frame, other) if one is not None and names.find("group", one) in one), None
+    )
+    groups, secrets = None, {}
+    if where is not None:
+        groups = name_values(sorted(set(map(str, where[names.find("group", where)].dropna()))))
+        secrets = {str(names.find("group", where)): groups}
+    if attributes is not None:
+        secrets = {name: name_values(sorted(set(map(str, attributes[name].dropna()))))
+                   for name in attributes}  # fmt: skip
+    label = apart[-2]
+    features = frame.drop(columns=[name for name in apart if name is not None])
+    predicted = tuple(name for name in apart[:-2] if name is not None)
+    known = KnownNames(secrets, features, predicted, label, names.positive)
+    return known, tuple(secrets), groups
+
+
+def _read_series(
+    reports: Sequence[Path],
+    predictions: Codes,
+    decimals: int | None,
+    names: KnownNames,
+    secret: tuple[str, ...],
+    known_groups: tuple[str, ...] | None,
+    options: TableOptions,
+) -> ReportSeries:
     """The reports, all with the groups that occur in any of them."""
     if len({str(file) for file in reports}) < len(reports):
         raise InputError(f"{reports[-1]}: a report is named twice")
-    read = [FairnessReport.from_file(file, decimals=decimals) for file in reports]
+
+    def read_each(groups: tuple[str, ...] | None) -> list[FairnessReport]:
+        own = replace(names, mapping=options.mapping)
+        return [
+            FairnessReport.read_known(
+                file, own, secret, groups=groups, decimals=decimals, unit=options.unit,
+                strict=options.strict,
+            )
+            for file in reports
+        ]  # fmt: skip
+
+    read = read_each(known_groups)
     groups = read[0].groups
     if any(report.groups != groups for report in read):
         groups = tuple(sorted({name for report in read for name in report.groups}))
-        read = [FairnessReport.from_file(f, decimals=decimals, groups=groups) for f in reports]
+        read = read_each(groups)
     wide = np.repeat(predictions, len(reports) // predictions.shape[1], axis=1)
     series = ReportSeries(tuple(map(str, reports)), tuple(read), wide)
     if nobody := [name for name, own in zip(series.names, wide.T, strict=True) if (own < 0).all()]:

@@ -13,9 +13,11 @@ from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.claims.combined_facts import join_reports
 from fpbench.claims.set_counts import ContradictionError, Facts, Mask
+from fpbench.data.groups import group_codes
 from fpbench.reports.facts import Suppressed, find_facts_and_rows
 from fpbench.reports.fairness_report import FairnessReport
-from fpbench.reports.slices import Codes, check_bits, name_values
+from fpbench.reports.reading.known_names import KnownNames
+from fpbench.reports.slices import Codes, check_bits, cross_groups, name_values
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -81,6 +83,17 @@ class ReportSeries:
                 )
         codes = _read_predictions(predictions, people, tuple(named), positive)
         return cls(tuple(named), tuple(named.values()), codes)
+
+    @property
+    def read_as(self) -> tuple[str, ...]:
+        """What tables of other forms were read as, and what was not read."""
+        several = len(self.reports) > 1
+        return tuple(
+            f"{name}: {text}" if several else text
+            for name, report in zip(self.names, self.reports, strict=True)
+            for text in (report.read_as, report.unread)
+            if text
+        )
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -169,6 +182,59 @@ class ReportSeries:
         row = np.append(np.concatenate(row_of), -1)[np.minimum(joined.origin, len(own))]
         alone = tuple(part.over(where, n) for part, where in zip(parts, members, strict=True))
         return ReadReports(joined, source, row, alone, tuple(hidden), tuple(suppressed))
+
+
+def name_people(
+    X: DataFrame,
+    predictions: Any,
+    labels: Any,
+    groups: Any,
+    known_people: DataFrame | None,
+    positive: Any,
+) -> tuple[KnownNames, tuple[str, ...], tuple[str, ...] | None]:
+    """What a table may call people's columns, the attribute, and its groups.
+
+    Parameters as of `fpbench.assess`.
+    """
+    import pandas as pd
+
+    if groups is None and known_people is not None and "group" in known_people:
+        groups = known_people["group"]
+    secrets: dict[str, tuple[str, ...]] = {}
+    names = None
+    if isinstance(groups, pd.DataFrame) and groups.shape[1] > 1:
+        secrets = {str(name): _list_groups(groups.iloc[:, place])
+                   for place, name in enumerate(groups.columns)}  # fmt: skip
+        names = name_values(group_codes(groups, name="groups")[1])
+    elif groups is not None and np.ndim(groups := cross_groups(groups)) == 1:
+        called = getattr(groups, "name", None)
+        names = _list_groups(groups)
+        secrets = {"group" if called is None else str(called): names}
+    own = [str(getattr(part, "name", None) or "") for part in (predictions, labels)]
+    known = KnownNames(
+        secrets, X.loc[:, ~X.columns.duplicated()], (own[0],) if own[0] else (), own[1] or None,
+        None if positive is None else str(positive),
+    )  # fmt: skip
+    return known, tuple(secrets), names
+
+
+def _list_groups(groups: Any) -> tuple[str, ...]:
+    import pandas as pd
+
+    return name_values(pd.Categorical(groups).remove_unused_categories().categories)
+
+
+def read_reports(
+    reports: Any, names: KnownNames, secret: tuple[str, ...], groups: tuple[str, ...] | None
+) -> Any:
+    """Reports, or tables of any form read as reports; those that are reports already stay."""
+    if isinstance(reports, Mapping) and not hasattr(reports, "by_group"):
+        return {name: read_reports(one, names, secret, groups) for name, one in reports.items()}
+    if isinstance(reports, list | tuple):
+        return [read_reports(one, names, secret, groups) for one in reports]
+    if isinstance(reports, FairnessReport):
+        return reports
+    return FairnessReport.read_known(reports, names, secret, groups=groups)
 
 
 def _name_reports(reports: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from fpbench.base.errors import DISTRIBUTION, InputError, suggest_name, tell_ext
 from fpbench.reports.reading.long_form import check_width, read_frame
 from fpbench.reports.rows import ReportRows
 from fpbench.reports.slices import SliceColumn, name_values
-from fpbench.tabular.table_files import parse_parquet
+from fpbench.tabular.table_files import parse_csv, parse_parquet
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -28,6 +28,16 @@ _MOST_PLACES = 2**26
 """Rows times columns."""
 _MOST_EMPTY = 50
 """How many places there may be for each value of a list of rows, if they are many."""
+
+
+def from_csv_bytes(
+    content: bytes, file: object, groups: Sequence[str] | None, decimals: int | None
+) -> ReportRows:
+    """The report of a CSV file in long form; InputError for anything else."""
+    import pandas as pd
+
+    columns = parse_csv(content, str(file))
+    return read_frame(pd.DataFrame(columns, dtype=object), groups, decimals)
 
 
 def to_json_text(report: ReportRows, frame: DataFrame) -> str:

@@ -8,6 +8,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from io import BytesIO, StringIO
@@ -63,11 +64,17 @@ def read_grids(source: Any) -> list[Grid]:
             f"{type(source).__name__}"
         )
     if str(source) == "-":
-        return parse_table(sys.stdin.buffer.read(MOST_BYTES + 1), "standard input")
+        return parse_table(_read_input(), "standard input")
     path = Path(source)
     if path.is_dir():
         return _read_session(path)
     return parse_table(load(path), str(path))
+
+
+@cache
+def _read_input() -> bytes:
+    """Standard input, which can be read once."""
+    return sys.stdin.buffer.read(MOST_BYTES + 1)
 
 
 def load(path: Path) -> bytes:

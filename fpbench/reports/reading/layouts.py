@@ -696,6 +696,8 @@ class _Block:
                 )  # fmt: skip
 
     def _read(self, value: Any, place: int, j: int, columns: list[_Column]) -> Cell:
+        if isinstance(value, str):
+            value = self.names.map(value)
         cell = read_cell(value, self.mark)
         if cell is None:
             raise InputError(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,12 +13,13 @@ from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import count_noun, escape_unprintable
 from fpbench.reports.exact_blocks import WHOLE
 from fpbench.reports.reading.cells import NO_MORE, Cell, is_full
-from fpbench.reports.reading.grids import Grid
+from fpbench.reports.reading.files import from_csv_bytes, from_json_text, from_parquet_bytes
+from fpbench.reports.reading.grids import Grid, from_frame, load, read_grids
 from fpbench.reports.reading.known_names import KnownNames
 from fpbench.reports.reading.layouts import Fact, Layout, read_layouts
 from fpbench.reports.reading.long_form import read_frame
 from fpbench.reports.rows import ReportRows
-from fpbench.reports.slices import FIXED_COLUMNS, REPORT_METRICS
+from fpbench.reports.slices import FIXED_COLUMNS, REPORT_METRICS, name_values
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -61,6 +63,10 @@ class TableReading:
         )
 
 
+class NothingToldError(InputError):
+    """A table that tells nothing of an attribute."""
+
+
 class _Rate(NamedTuple):
     value: float
     within: float
@@ -93,7 +99,7 @@ def read_tables(
     mine = [fact for fact in layout.facts if all(one in fact.keys for one in chosen)]
     if not mine:
         there = sorted({key for fact in layout.facts for key in fact.keys})
-        raise InputError(
+        raise NothingToldError(
             f"{grids[0].name}: tells nothing of {' and '.join(chosen)}; it is by "
             f"{', '.join(there) or 'nothing'} (--map GROUP=NAME says what a text of it stands for)"
         )
@@ -106,6 +112,107 @@ def read_tables(
         report, builder.describe(report, len(layout.facts) - len(mine)), layout.unread,
         layout.columns, layout.mapping, find_secrets(layout, names),
     )  # fmt: skip
+
+
+def read_table(
+    source: Any,
+    names: KnownNames,
+    secret: Sequence[str],
+    *,
+    groups: Sequence[str] | None = None,
+    unit: str | None = None,
+    decimals: int | None = None,
+    strict: bool = False,
+) -> ReportRows:
+    """The report of a file, frame or `MetricFrame`; see `FairnessReport.read`."""
+    if groups is None and secret:
+        groups = cross_names(names, secret)
+    if hasattr(source, "by_group") and hasattr(source, "sensitive_levels"):
+        grids = [_take_metric_frame(source, names)]
+        if not secret and not names.secrets:
+            names, secret = _find_levels(source, names)
+    else:
+        own = _read_long_form(source, names, secret, groups, decimals)
+        if own is not None:
+            return own
+        grids = read_grids(source)
+    try:
+        read = read_tables(
+            grids, names, secret, unit=unit, decimals=decimals, groups=groups, strict=strict
+        )
+    except InputError as error:
+        file = grids[0].name
+        text = str(error)
+        raise type(error)(text if text.startswith(file) else f"{file}: {text}") from None
+    mapped = tuple(f"{heading}={meaning}" for heading, meaning in read.mapping.items())
+    return replace(read.report, read_as=read.told, unread=read.warning, mapped=mapped)
+
+
+def _read_long_form(
+    source: Any, names: KnownNames, secret: Sequence[str], groups: Sequence[str] | None,
+    decimals: int | None,
+) -> ReportRows | None:  # fmt: skip
+    """The report of a table that fpbench wrote, or that is written alike; None of another."""
+    import pandas as pd
+
+    if names.mapping or len(secret) > 1:
+        return None
+    try:
+        if isinstance(source, pd.DataFrame):
+            if not set(FIXED_COLUMNS[:3]) <= set(map(str, source.columns)):
+                return None
+            report = read_frame(source, groups, decimals)
+        elif isinstance(source, str | Path) and str(source) != "-" and Path(source).is_file():
+            content, kind = load(Path(source)), Path(source).suffix.lower()
+            read = from_csv_bytes
+            if kind == ".json":
+                read = from_json_text
+            elif kind in (".parquet", ".pq"):
+                read = from_parquet_bytes
+            elif not {b"group", b"metric", b"value"} <= set(
+                content[:10_000].splitlines()[0].replace(b" ", b"").split(b",")
+            ):
+                return None
+            report = read(content, source, groups, decimals)
+        else:
+            return None
+    except (InputError, IndexError):
+        return None
+    sized = report.is_rate & (report.n > 0) & (report.within == 0) & ~report.noisy
+    people = np.nan_to_num(report.value[sized] * report.n[sized])
+    if np.any(np.abs(people - np.rint(people)) > WHOLE) and not report.round_to:
+        return None
+    return report
+
+
+def _take_metric_frame(frame: Any, names: KnownNames) -> Grid:
+    """The grid of fairlearn's frame; of nobody, it has no count."""
+    import pandas as pd
+
+    table = frame.by_group
+    table = table.to_frame() if isinstance(table, pd.Series) else table.copy()
+    table.columns = list(map(str, table.columns))
+    if "count" in table:
+        table["count"] = table["count"].fillna(0)
+    own = list(map(str, frame.sensitive_levels))
+    called = own
+    if len(own) == len(names.secrets) and not set(own) <= set(names.secrets):
+        called = list(names.secrets)
+    levels = dict(zip(own, called, strict=True))
+    index = [levels.get(str(name), str(name)) for name in table.index.names]
+    table.index = table.index.set_names(index)
+    return from_frame(table, "the MetricFrame")
+
+
+def _find_levels(frame: Any, names: KnownNames) -> tuple[KnownNames, tuple[str, ...]]:
+    """The sensitive features of a frame, with their groups."""
+    index = frame.by_group.index
+    secret = tuple(map(str, frame.sensitive_levels))
+    secrets = {
+        name: name_values(sorted(map(str, index.get_level_values(own).unique())))
+        for name, own in zip(secret, frame.sensitive_levels, strict=True)
+    }
+    return replace(names, secrets=secrets), secret
 
 
 def cross_names(names: KnownNames, secret: Sequence[str]) -> list[str] | None:
@@ -166,6 +273,11 @@ class _Builder:
             if name in FIXED_COLUMNS:
                 raise InputError(f"a column that slices are cut by is called {name!r}: rename it")
         self.cells: dict[tuple[tuple[str, ...], str], dict[str, list[Fact]]] = {}
+        self.bare = {
+            f.column for f in facts
+            if f.cell.exact and f.cell.unit is None and f.cell.low > 1
+        }  # fmt: skip
+        """Columns with percentages that are not marked."""
         for fact in facts:
             self._add(fact)
         self.words: dict[str, str] = {}
@@ -174,6 +286,18 @@ class _Builder:
         self.rates = {column: self._read_rates(own) for column, own in self._group_rates().items()}
 
     def _add(self, fact: Fact) -> None:
+        if fact.cell.open and fact.cell.unit is None and REPORT_METRICS[
+            fact.reading.metric].is_rate and max(
+            end for end in fact.cell[1:3] if end < NO_MORE) > 1:
+            # Among rates `<5` says that fewer than five people are behind one.
+            if fact.percent or fact.column in self.bare:
+                raise InputError(
+                    f"{fact.where}: {fact.cell.text!r} may be a rate below "
+                    f"{fact.cell.high:g} percent, or hide one of fewer than {fact.cell.high:g} "
+                    f"people: say which, --map '{fact.cell.text}={fact.cell.text}%' or "
+                    f"'{fact.cell.text}=suppressed'"
+                )
+            fact = fact._replace(cell=Cell(fact.cell.text))
         key = (
             tuple(fact.keys.get(name, "") for name in self.slices),
             " x ".join(fact.keys[name] for name in self.secret),
@@ -421,8 +545,8 @@ class _Builder:
             + (f" in {count_noun(slices, 'slice')} by {', '.join(cuts)}" if slices else "")
         ]
         parts += sorted(self.units)
-        if rounded := {f"{half:.1g}" for _, half in self.rates.values() if half}:
-            parts.append(f"rounded, by at most {' or '.join(sorted(rounded))}")
+        if (near := report.within[report.is_rate & ~report.suppressed]).any():
+            parts.append(f"rounded, by at most {near.max():.1g}")
         for word, meaning in list(self.words.items())[:_LISTED]:
             parts.append(f"`{word}` = {meaning}")
         if others:
