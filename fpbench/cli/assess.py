@@ -268,9 +268,7 @@ def assess(
                     if len(attributes) == 1
                     else {
                         "passes": passes,
-                        "assessments": {
-                            name: one.to_json() for name, (_, one) in results.items()
-                        },
+                        "assessments": {name: one.to_json() for name, (_, one) in results.items()},
                     }
                 ),
             },
@@ -324,7 +322,9 @@ def _read_mapping(texts: list[str]) -> dict[str, str]:
                 continue
             name, mark, meaning = line.rpartition("=")
             if not (mark and name.strip() and meaning.strip()):
-                raise InputError(f"--map {line}: write TEXT=MEANING, as --map 'Hired (%)=selection-rate'")
+                raise InputError(
+                    f"--map {line}: write TEXT=MEANING, as --map 'Hired (%)=selection-rate'"
+                )
             mapping[name.strip()] = meaning.strip()
     return mapping
 

@@ -169,9 +169,9 @@ def tabulate(
         inside = np.flatnonzero(key >= 0)
         _, first, cell = np.unique(key[inside], return_index=True, return_inverse=True)
         counted_by = {
-            view: np.bincount(
-                cell * 4 * k + person[inside], minlength=len(first) * 4 * k
-            ).reshape(-1, 2, 2, k)
+            view: np.bincount(cell * 4 * k + person[inside], minlength=len(first) * 4 * k).reshape(
+                -1, 2, 2, k
+            )
             for view, person in persons.items()
         }
         here = np.full((len(first), len(columns)), -1)

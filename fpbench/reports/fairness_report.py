@@ -36,8 +36,8 @@ from fpbench.reports.reading.files import (
     to_json_text,
     to_parquet_bytes,
 )
-from fpbench.reports.reading.long_form import read_frame
 from fpbench.reports.reading.known_names import KnownNames
+from fpbench.reports.reading.long_form import read_frame
 from fpbench.reports.reading.metric_frames import read_metric_frames
 from fpbench.reports.reading.tables import read_table
 from fpbench.reports.rows import ReportedPeople, ReportRows

@@ -83,6 +83,7 @@ def view_people(view: str, predictions: Codes, labels: Codes | None) -> tuple[Co
         return labels, predictions
     return (predictions == labels).astype(np.int64), labels
 
+
 MISSING = ("na", "n/a", "nan", "none", "null", "<na>")
 """Texts that programs write for a missing value, in lower case."""
 
@@ -92,7 +93,7 @@ FIXED_COLUMNS = (
 )  # fmt: skip
 """Columns of the long form that are not slice columns; those after `n` only if needed."""
 
-_LONGEST = 1000
+LONGEST = 1000
 """Letters of a text in a report; to bring a text to NFC takes time that grows with their square."""
 _NUMBER = r"(-?\d+(?:\.\d*)?(?:e[+-]?\d+)?)"
 _WHOLE = re.compile(r"^(-?\d+)\.0+$")
@@ -255,7 +256,7 @@ def name_values(values: Iterable[Any], whose: str = "groups") -> tuple[str, ...]
     """
     texts = []
     for text in map(str, values):
-        if len(text) > _LONGEST or "\0" in text:
+        if len(text) > LONGEST or "\0" in text:
             fault = "a zero byte" if "\0" in text else f"{len(text):,} letters, too many"
             raise InputError(f"{whose}: the text {show_value(text)} has {fault}")
         texts.append(normalize("NFC", text.strip()))

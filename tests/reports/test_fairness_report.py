@@ -16,7 +16,8 @@ from fpbench.reports import REPORT_METRICS, SliceColumn
 RATES = ("selection-rate", "true-positive-rate", "false-positive-rate")
 JOBS = ("clerk", "farmer", "smith")
 NUMBERS = tuple(
-    name for name, counted in REPORT_METRICS.items()
+    name
+    for name, counted in REPORT_METRICS.items()
     if not counted.is_rate and counted.view == "prediction"
 )
 

@@ -235,8 +235,11 @@ def check_record(record: Path, reports: Sequence[Path] = (), people: Path | None
         inputs, options = content["inputs"], content["options"]
         named = {name: str(one["file"]) for name, one in inputs.items() if name != "known"}
         names = ColumnNames(
-            None if "known" in inputs else options.get("group"), tuple(options["prediction"]),
-            options["label"], options["positive"], crossed=tuple(options.get("crossed") or ()),
+            None if "known" in inputs else options.get("group"),
+            tuple(options["prediction"]),
+            options["label"],
+            options["positive"],
+            crossed=tuple(options.get("crossed") or ()),
         )
         decimals = options["decimals"]
         tables = TableOptions(options.get("map") or {}, options.get("unit"))

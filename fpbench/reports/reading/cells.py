@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 from unicodedata import normalize
 
@@ -104,7 +105,7 @@ def find_decimal_mark(texts: Iterable[str]) -> str | None:
                 if len(after) != 3 or before.strip(_SPACES) in ("", "0") or len(before) > 3:
                     told.setdefault(marks[0], text)
             elif marks:  # repeated: it separates thousands
-                told.setdefault(",." [marks[0] == ","], text)
+                told.setdefault(",."[marks[0] == ","], text)
     if len(told) > 1:
         raise InputError(
             f"{show_value(told['.'])} has a decimal point, and {show_value(told[','])} a decimal "
@@ -120,8 +121,9 @@ def read_number(text: str, mark: str) -> tuple[float, int] | None:
     whole, _, part = text.partition(mark)
     sign, whole = whole.startswith("-"), whole.lstrip("-")
     groups = re.split(f"[{re.escape(apart)}]", whole)
-    if any(letter in part for letter in apart) or len(groups) > 1 and (
-        not 1 <= len(groups[0]) <= 3 or any(len(group) != 3 for group in groups[1:])
+    if any(letter in part for letter in apart) or (
+        len(groups) > 1
+        and (not 1 <= len(groups[0]) <= 3 or any(len(group) != 3 for group in groups[1:]))
     ):
         return None
     try:
@@ -143,7 +145,12 @@ def read_cell(value: object, mark: str = ".") -> Cell | None:
         digits = repr(number)
         found = read_number(digits, ".")
         return Cell(f"{number:g}", number, number, 0 if found is None else found[1])
-    text = normalize("NFC", str(value)).strip()
+    return _read_text(str(value), mark)
+
+
+@lru_cache(maxsize=2**16)
+def _read_text(text: str, mark: str) -> Cell | None:
+    text = normalize("NFC", text).strip()
     plain = text.casefold().strip("\u200b")
     if plain.startswith(("[", "(")) and plain.endswith(("]", ")")):
         plain = plain[1:-1].strip()

@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zipfile import BadZipFile, ZipFile
 
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError, tell_extra
 from fpbench.base.files import read_file
+from fpbench.reports.reading.long_form import check_width
+from fpbench.reports.slices import LONGEST
 from fpbench.tabular.table_files import parse_parquet
 
 if TYPE_CHECKING:
@@ -155,8 +158,9 @@ def _decode(content: bytes, name: str) -> str:
             text = content.decode(encoding)
         except UnicodeDecodeError:
             continue
-        if "\0" in text:
-            break
+        if (place := text.find("\0")) >= 0:
+            line = text.count("\n", 0, place) + 1
+            raise InputError(f"{name}, line {line}: holds a zero byte; save the file as UTF-8 text")
         return text
     raise InputError(f"{name}: is no text: save it as CSV in UTF-8, or as a spreadsheet")
 
@@ -178,8 +182,11 @@ def _parse_text(text: str, name: str) -> Grid:
                 best, score = rows, (wide[width], width)
     if not best:
         best = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
-    if best and any(row and row[0] == "" and row[-1] == "" for row in best) and text.lstrip()[
-        :1] == "|":  # a table of Markdown
+    if (
+        best
+        and any(row and row[0] == "" and row[-1] == "" for row in best)
+        and text.lstrip()[:1] == "|"
+    ):  # a table of Markdown
         best = [row[1:-1] for row in best]
     rules = [bool(row) and all(_RULE.fullmatch(field) for field in row if field) and any(row)
              for row in best]  # fmt: skip
@@ -196,6 +203,15 @@ def _split(text: str, separator: str) -> Iterator[list[str]]:
 def _check_size(rows: Sequence[Sequence[Any]], name: str) -> None:
     if (places := len(rows) * max(map(len, rows), default=0)) > _MOST_CELLS:
         raise InputError(f"{name}: {places:,} cells are too many")
+    check_width(max(map(len, rows), default=0))
+    for place, row in enumerate(rows):
+        for cell in row:
+            if isinstance(cell, str) and len(cell) > LONGEST:
+                heading = rows[0][row.index(cell)] if len(rows[0]) > row.index(cell) else ""
+                raise InputError(
+                    f"{name}, row {place - 1}, column {show_value(heading)}: the text "
+                    f"{show_value(cell)} has {len(cell):,} letters, too many"
+                )
     if not any(any(cell != "" for cell in row) for row in rows):
         raise InputError(f"{name}: is empty")
 
@@ -208,7 +224,9 @@ def _parse_workbook(content: bytes, name: str) -> list[Grid]:
         try:
             with ZipFile(BytesIO(content)) as packed:
                 size = sum(entry.file_size for entry in packed.infolist())
-                sheets = any("xl/" in entry or "content.xml" in entry for entry in packed.namelist())
+                sheets = any(
+                    "xl/" in entry or "content.xml" in entry for entry in packed.namelist()
+                )
         except (BadZipFile, OSError) as error:
             raise InputError(f"{name}: cannot be read as a spreadsheet: {error}") from None
         if size > MOST_BYTES:
@@ -354,4 +372,3 @@ def _read_session(folder: Path) -> list[Grid]:
 
 
 _TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".ods", ".parquet", ".html", ".json")
-

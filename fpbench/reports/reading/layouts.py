@@ -115,8 +115,10 @@ def _filled(row: Sequence[Any]) -> list[int]:
 
 def _is_text(cell: Any) -> bool:
     """Whether a cell can only be text."""
-    return isinstance(cell, str) and not _is_blank(cell) and all(
-        read_cell(cell, mark) is None for mark in ".,"
+    return (
+        isinstance(cell, str)
+        and not _is_blank(cell)
+        and all(read_cell(cell, mark) is None for mark in ".,")
     )
 
 
@@ -143,8 +145,10 @@ def _split_blocks(grid: Grid) -> Iterator[tuple[str, list[list[Any]]]]:
         if first:
             title = str(segment[first - 1][_filled(segment[first - 1])[0]])
         rows = segment[first:]
-        while len(rows) > 1 and len(own := _filled(rows[-1])) == 1 and (
-            len(note := str(rows[-1][own[0]])) > 30 or _FOOTNOTE.match(note)
+        while (
+            len(rows) > 1
+            and len(own := _filled(rows[-1])) == 1
+            and (len(note := str(rows[-1][own[0]])) > 30 or _FOOTNOTE.match(note))
         ):
             rows.pop()
         start = 0
@@ -165,9 +169,13 @@ def _heads_again(rows: Sequence[Sequence[Any]], place: int, start: int) -> bool:
         return False
     if not all(_is_text(row[j]) for j in filled):
         return False
-    numeric = [j for j in filled if not _is_text(rows[place + 1][j])
-               and not _is_blank(rows[place + 1][j])
-               and any(not _is_text(one[j]) and not _is_blank(one[j]) for one in rows[start + 1:place])]
+    numeric = [
+        j
+        for j in filled
+        if not _is_text(rows[place + 1][j])
+        and not _is_blank(rows[place + 1][j])
+        and any(not _is_text(one[j]) and not _is_blank(one[j]) for one in rows[start + 1 : place])
+    ]
     return bool(numeric)
 
 
@@ -211,8 +219,14 @@ class _Block:
             return len(self.grid.levels), self.grid.levels
         for place in range(2, min(_MOST_HEADS, len(rows) - 1) + 1):  # pandas' row of index names
             own = _filled(rows[place]) if place < len(rows) else []
-            if own and own == list(range(len(own))) and len(own) < len(rows[place]) and all(
-                len(_filled(row)) > len(own) and set(_filled(row)) - set(own) for row in rows[:place]
+            if (
+                own
+                and own == list(range(len(own)))
+                and len(own) < len(rows[place])
+                and all(
+                    len(_filled(row)) > len(own) and set(_filled(row)) - set(own)
+                    for row in rows[:place]
+                )
             ):
                 return place + 1, (
                     *(str(next((cell for cell in row[: len(own)] if not _is_blank(cell)), ""))
@@ -222,11 +236,15 @@ class _Block:
         while depth < min(_MOST_HEADS, len(rows) - 1):
             row = rows[depth]
             own = _filled(row)
-            texts = len(own) > 1 and all(_is_text(row[j]) for j in own) and (
-                any(_is_blank(cell) for cell in rows[depth - 1])
-                or len(set(map(str, rows[depth - 1]))) < len(rows[depth - 1])
+            texts = (
+                len(own) > 1
+                and all(_is_text(row[j]) for j in own)
+                and (
+                    any(_is_blank(cell) for cell in rows[depth - 1])
+                    or len(set(map(str, rows[depth - 1]))) < len(rows[depth - 1])
+                )
             )
-            bits = _is_blank(row[0]) and all(not _is_blank(later[0]) for later in rows[depth + 1:])
+            bits = _is_blank(row[0]) and all(not _is_blank(later[0]) for later in rows[depth + 1 :])
             if not (texts or (bits and len(own) > 1)):
                 break
             depth += 1
@@ -286,9 +304,11 @@ class _Block:
         unknown: list[str] = []
         for level, text in parts:
             self._read_part(column, level, names.map(text), unknown)
-        if textual and (column.reading is None or not filled) or (
-            textual and not any(self._has_digits(cell) for cell in filled)
-            and column.reading is not None and not self._is_hidden_all(filled)
+        if (textual and (column.reading is None or not filled)) or (
+            textual
+            and not any(self._has_digits(cell) for cell in filled)
+            and column.reading is not None
+            and not self._is_hidden_all(filled)
         ):
             return replace(column, key=self._find_key(column.name, filled), reading=None, keys={})
         return self._settle(column, unknown, filled)
@@ -336,8 +356,14 @@ class _Block:
         """The key of a column of texts, by its values."""
         texts = list(dict.fromkeys(str(cell) for cell in cells if not is_total(str(cell))))
         known = self.names
-        if all(read_heading(text)[0] or compares_groups(text) or hyphenate(text) in UNREAD
-               for text in texts) and texts and not all(known.find_group(t) for t in texts):
+        if (
+            all(
+                read_heading(text)[0] or compares_groups(text) or hyphenate(text) in UNREAD
+                for text in texts
+            )
+            and texts
+            and not all(known.find_group(t) for t in texts)
+        ):
             return _METRIC
         if not known.secrets and known.frame is None:
             return name or self.title or "group"
@@ -351,8 +377,10 @@ class _Block:
                 f"{self.grid.name}: the column {name!r} may be of {list_meanings(map(repr, shared))}"
                 f": say which by --map {name or 'HEADING'!r}={shared[0]}"
             )
-        if texts and all(own or known.find_crossing(text) or known.find_column(text)
-                         for own, text in zip(whose, texts, strict=True)):
+        if texts and all(
+            own or known.find_crossing(text) or known.find_column(text)
+            for own, text in zip(whose, texts, strict=True)
+        ):
             return _LEVEL
         if (by_title := known.find_column(self.title)) and not name:
             return by_title
@@ -370,7 +398,12 @@ class _Block:
         if level and fold(level) in bits and (bit := names.read_bit(text)):
             column.keys[PREDICTION] = bit
             return
-        if level and names.label and fold(level) == fold(names.label) and (bit := names.read_bit(text)):
+        if (
+            level
+            and names.label
+            and fold(level) == fold(names.label)
+            and (bit := names.read_bit(text))
+        ):
             column.keys[LABEL] = bit
             return
         if is_total(text):
@@ -413,13 +446,19 @@ class _Block:
         found = []
         for secret in self.names.secrets:
             for value in self.names.find_values(secret).values():
-                if match := re.search(rf"(?<!\w){re.escape(value)}(?!\w)|(?<![^\W_]){re.escape(value)}"
-                                      r"(?![^\W_])", text, re.IGNORECASE):
+                if match := re.search(
+                    rf"(?<!\w){re.escape(value)}(?!\w)|(?<![^\W_]){re.escape(value)}"
+                    r"(?![^\W_])",
+                    text,
+                    re.IGNORECASE,
+                ):
                     found.append((len(value), secret, value, match.span()))
         if not found:
             return False
         _, secret, value, (start, end) = max(found)
-        rest = re.sub(r"^[\s_:|/,()\[\]-]+|[\s_:|/,(\[-]+$|^\)\s*", "", text[:start] + " " + text[end:])
+        rest = re.sub(
+            r"^[\s_:|/,()\[\]-]+|[\s_:|/,(\[-]+$|^\)\s*", "", text[:start] + " " + text[end:]
+        )
         if rest.count(")") != rest.count("("):
             rest = rest.strip("()")
         reading, percent = read_heading(rest) if rest else (None, False)
@@ -451,13 +490,20 @@ class _Block:
         if unknown and column.reading is None and PREDICTION not in column.keys:
             text = unknown[0]
             why = self._explain(text)
-            if not cells or len(set(map(str, cells))) == 1 and len(self.rows) > 1 and not compares_groups(
-                text) and hyphenate(text) not in AMBIGUOUS:
+            if not cells or (
+                len(set(map(str, cells))) == 1
+                and len(self.rows) > 1
+                and not compares_groups(text)
+                and hyphenate(text) not in AMBIGUOUS
+            ):
                 return replace(column, unread="is the same everywhere", follows=True)
             return replace(column, unread=why, follows=compares_groups(text))
         if not column.name:
             counts = [str(cell) for cell in cells]
-            if counts in ([str(i) for i in range(len(counts))], [str(i + 1) for i in range(len(counts))]):
+            if counts in (
+                [str(i) for i in range(len(counts))],
+                [str(i + 1) for i in range(len(counts))],
+            ):
                 return replace(column, unread="numbers the rows", follows=True)
             return replace(column, unread="has no heading")
         return column
@@ -478,8 +524,11 @@ class _Block:
         for column in columns:
             own = hyphenate(re.sub(r"[%#()]", "", column.name)).strip("-")
             beside = {"selected", "people"} <= read or (own == "rate" and "people" in read)
-            if column.unread.startswith("may be") and own in ("rate", "ratio", "percent", "share") \
-                    and beside:
+            if (
+                column.unread.startswith("may be")
+                and own in ("rate", "ratio", "percent", "share")
+                and beside
+            ):
                 column.unread, column.reading = "", Reading("selection-rate")
                 column.percent |= own == "percent"
 
@@ -510,9 +559,13 @@ class _Block:
                     if titled is None:
                         told = "the title names no metric" if self.title else "no title names it"
                         column.unread = (
-                            f"is of a metric that is not named ({told}); --map "
-                            f"{column.name!r}=METRIC says which"
-                        ) if value or column.keys else column.unread
+                            (
+                                f"is of a metric that is not named ({told}); --map "
+                                f"{column.name!r}=METRIC says which"
+                            )
+                            if value or column.keys
+                            else column.unread
+                        )
                     else:
                         column.reading = titled
             if column.unread:
@@ -520,8 +573,11 @@ class _Block:
                 where[column.name or f"column {j + 1}"] = column.unread
             elif column.reading or column.key:
                 metric = column.reading
-                layout.mapping[column.name] = column.key.lstrip("@") if metric is None else (
-                    f"1 - {metric.metric}" if metric.from_one else metric.metric)
+                layout.mapping[column.name] = (
+                    column.key.lstrip("@")
+                    if metric is None
+                    else (f"1 - {metric.metric}" if metric.from_one else metric.metric)
+                )
         whose = Counter(column.key for column in columns
                         if column.key and not column.key.startswith("@"))  # fmt: skip
         for key, count in whose.items():
@@ -559,8 +615,13 @@ class _Block:
             own = _filled(row)
             heading = len(own) == 1 and own[0] == (keys[0] if keys else 0)
             text = str(row[own[0]]) if own else ""
-            if heading and len(self.rows) > 1 and (
-                self.names.find_column(text) or (is_sensitive(text) and not self.names.find_value(text))
+            if (
+                heading
+                and len(self.rows) > 1
+                and (
+                    self.names.find_column(text)
+                    or (is_sensitive(text) and not self.names.find_value(text))
+                )
             ):
                 section = text
                 continue
@@ -626,7 +687,9 @@ class _Block:
                 read[key] = own.get(fold(names.map(text)), names.map(text))
         return read
 
-    def _read_level(self, read: dict[str, str], text: str, attribute: str | None, where: str) -> None:
+    def _read_level(
+        self, read: dict[str, str], text: str, attribute: str | None, where: str
+    ) -> None:
         """The group that a text names, of the attribute, or of whichever has it."""
         names = self.names
         if attribute is not None:
@@ -669,8 +732,11 @@ class _Block:
                     where[text] = self._explain(text)
                     continue
             own = {key: value for key, value in keys.items() if key not in (_METRIC, _STATUS)}
-            beside = self._read(row[several[0]], place, several[0], columns) \
-                if long and len(several) == 1 else None
+            beside = (
+                self._read(row[several[0]], place, several[0], columns)
+                if long and len(several) == 1
+                else None
+            )
             for j in numbers:
                 column = columns[j]
                 if long and j in several:

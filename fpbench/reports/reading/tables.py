@@ -255,7 +255,9 @@ def _find_secret(layout: Layout, names: KnownNames, file: str) -> tuple[str, ...
         listed = ", ".join(map(repr, keys)) or "nothing"
         raise InputError(
             f"{file}: whose groups are meant? It is by {listed}: name one, group={keys[0]!r} "
-            f"(--group {keys[0]})" if keys else f"{file}: has no groups"
+            f"(--group {keys[0]})"
+            if keys
+            else f"{file}: has no groups"
         )
     return known[0]
 
@@ -286,9 +288,12 @@ class _Builder:
         self.rates = {column: self._read_rates(own) for column, own in self._group_rates().items()}
 
     def _add(self, fact: Fact) -> None:
-        if fact.cell.open and fact.cell.unit is None and REPORT_METRICS[
-            fact.reading.metric].is_rate and max(
-            end for end in fact.cell[1:3] if end < NO_MORE) > 1:
+        if (
+            fact.cell.open
+            and fact.cell.unit is None
+            and REPORT_METRICS[fact.reading.metric].is_rate
+            and max(end for end in fact.cell[1:3] if end < NO_MORE) > 1
+        ):
             # Among rates `<5` says that fewer than five people are behind one.
             if fact.percent or fact.column in self.bare:
                 raise InputError(
@@ -350,9 +355,7 @@ class _Builder:
             )
         for fact, count in zip(facts, counts, strict=False):
             if count.exact and (count.low != round(count.low) or count.low < 0):
-                raise InputError(
-                    f"{fact.where}: {fact.cell.text!r} is no whole number of people"
-                )
+                raise InputError(f"{fact.where}: {fact.cell.text!r} is no whole number of people")
         return Cell(counts[0].text, low, high)
 
     def find_size(self, key: Any, metric: str) -> int:
@@ -488,9 +491,7 @@ class _Builder:
             for own in by_metric.values():
                 for cell in (fact.cell for fact in own):
                     if cell.text and (cell.hidden or not cell.exact) and not cell.parts:
-                        self.words.setdefault(
-                            cell.text, "suppressed" if cell.hidden else "a range"
-                        )
+                        self.words.setdefault(cell.text, "suppressed" if cell.hidden else "a range")
         columns = [*self.slices, "group", "metric", "value", "n", "within"]
         return pd.DataFrame(rows, columns=columns, dtype=object)
 
@@ -550,7 +551,9 @@ class _Builder:
         for word, meaning in list(self.words.items())[:_LISTED]:
             parts.append(f"`{word}` = {meaning}")
         if others:
-            parts.append(f"{count_noun(others, 'number')} of everybody or other groups tell nothing")
+            parts.append(
+                f"{count_noun(others, 'number')} of everybody or other groups tell nothing"
+            )
         return escape_unprintable("; ".join(parts))
 
 
