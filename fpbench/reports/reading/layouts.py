@@ -33,6 +33,7 @@ from fpbench.reports.reading.metric_names import (
     explain_unknown,
     list_meanings,
     read_heading,
+    read_title,
 )
 from fpbench.reports.slices import REPORT_METRICS
 
@@ -95,12 +96,14 @@ def read_layouts(grids: Sequence[Grid], names: KnownNames) -> Layout:
         for title, rows in _split_blocks(grid):
             _Block(grid, title, rows, names, layout).read()
     if not layout.facts:
-        unread = "; ".join(f"{name!r}: {why}" for name, why in layout.unread.items())
-        listed = ", ".join(REPORT_METRICS)
+        whys: dict[str, list[str]] = {}
+        for name, why in {**layout.unread, **layout.follows}.items():
+            whys.setdefault(why, []).append(repr(name))
+        unread = "; ".join(f"{', '.join(own[:4])} {why}" for why, own in whys.items())
         raise InputError(
-            f"{grids[0].name}: no number of it could be read"
-            + (f" ({unread})" if unread else "")
-            + f"; name what its columns are by --map HEADING=METRIC, of {listed}"
+            f"{grids[0].name}: no number of it could be read{f': {unread}' if unread else ''} (a "
+            "metric of each group is needed, in any form; --map HEADING=METRIC says what a column "
+            f"is: {', '.join(REPORT_METRICS)})"
         )
     return layout
 
@@ -268,6 +271,15 @@ class _Block:
         if not self.rows:
             return
         columns = [self._read_column(j) for j in range(len(self.heads[0]))]
+        if not any(
+            column.key and column.key not in (_ATTRIBUTE, _METRIC, _STATUS) for column in columns
+        ):
+            for j, column in enumerate(columns):
+                if column.key == _ATTRIBUTE:  # values below names of attributes
+                    own = [cell for row in self.rows if not _is_blank(cell := row[j])]
+                    column.key = self._find_key(column.name, own)
+        self._find_bits(columns)
+        self._find_measure(columns)
         self._find_level_keys(columns)
         self._check_columns(columns)
         numbers = [j for j, column in enumerate(columns) if not column.key and not column.unread]
@@ -275,6 +287,19 @@ class _Block:
         keys = [j for j, column in enumerate(columns) if column.key]
         rows = list(self._read_rows(columns, keys, numbers))
         self.layout.facts += self._make_facts(columns, numbers, rows)
+
+    def _settle_meaning(self, column: _Column, columns: list[_Column], j: int) -> None:
+        """Refuse a heading of two meanings, unless the numbers beside say the same."""
+        read = {other.reading.metric for other in columns if other.reading}
+        if hyphenate(column.name) in ("ppr", "predicted-positive-rate") and "selected" in read:
+            column.follows = True
+            return
+        texts = [text for _, text in self._parts(j)]
+        text = next((text for text in texts if hyphenate(text) in AMBIGUOUS), texts[0])
+        raise InputError(
+            f"{self.grid.name}: the column {column.name!r} {column.unread}; --map {text!r}=METRIC "
+            f"says which, or --map {text!r}=- leaves it out"
+        )
 
     # --- columns
 
@@ -301,6 +326,11 @@ class _Block:
         special = self._find_special(parts, filled, textual)
         if special:
             return replace(column, key=special)
+        own_groups = [cell for cell in filled if not is_total(str(cell))]
+        if own_groups and all(names.find_group(str(cell)) for cell in own_groups) and not any(
+            read_heading(names.map(text))[0] for _, text in parts
+        ):
+            return replace(column, key=self._find_key(column.name, filled))
         unknown: list[str] = []
         for level, text in parts:
             self._read_part(column, level, names.map(text), unknown)
@@ -336,8 +366,9 @@ class _Block:
         names = {fold(name) for name in (*self.names.predictions, self.names.label or "")}
         if fold(text) in names:
             bits = [self.names.read_bit(str(cell)) for cell in cells if not is_total(str(cell))]
-            alike = Counter(str(cell) for cell in cells)
-            if bits and None not in bits and len(alike) <= 3 and len(self.heads[0]) > 2:
+            # It is a number of people where each combination of texts has one row.
+            texts = Counter(tuple(cell for cell in row if _is_text(cell)) for row in self.rows)
+            if bits and None not in bits and max(texts.values()) > 1:
                 return PREDICTION if fold(text) != fold(self.names.label or "") else LABEL
         column = self.names.find_column(text)
         if column is not None:
@@ -365,7 +396,7 @@ class _Block:
             and not all(known.find_group(t) for t in texts)
         ):
             return _METRIC
-        if not known.secrets and known.frame is None:
+        if known.frame is None and not any(map(known.find_group, texts)):
             return name or self.title or "group"
         whose = [dict(known.find_value(text)) for text in texts]
         shared = [c for c in dict.fromkeys(c for one in whose for c in one)
@@ -532,6 +563,48 @@ class _Block:
                 column.unread, column.reading = "", Reading("selection-rate")
                 column.percent |= own == "percent"
 
+    def _find_bits(self, columns: list[_Column]) -> None:
+        """Take two headings for the values of predictions, if nothing else has such values."""
+        open_ = {
+            bit: column
+            for column in columns
+            if column.unread and not column.keys and (bit := self.names.read_bit(column.name))
+        }
+        if len(open_) < 2 or not self.names.predictions:
+            return
+        if self.names.label is not None:
+            one, zero = open_["1"].name, open_["0"].name
+            raise InputError(
+                f"{self.grid.name}: the headings {zero!r} and {one!r} may be predictions, or labels:"
+                f" --map {one!r}=selected and --map {zero!r}=rejected say the first, --map "
+                f"{one!r}=labelled and --map {zero!r}=- the second"
+            )
+        for bit, column in open_.items():
+            column.unread, column.keys[PREDICTION] = "", bit
+
+    def _find_measure(self, columns: list[_Column]) -> None:
+        """Leave out a column that names one measure, whose numbers have headings of their own."""
+        for j, column in enumerate(columns):
+            texts = {str(row[j]) for row in self.rows if not _is_blank(row[j])}
+            own = {text for text in texts if self.names.map(text) != "-"}
+            if column.key != _METRIC or any(map(self._is_metric, own)):
+                continue
+            if not any(other.reading for other in columns):
+                continue
+            if len(own) > 1:
+                raise InputError(
+                    f"{self.grid.name}: the column {column.name!r} has several measures, "
+                    f"{list_meanings(map(repr, sorted(own)[:3]))}: leave those of others out, --map "
+                    f"{max(own)!r}=-"
+                )
+            self.rows = [row for row in self.rows if self.names.map(str(row[j])) != "-"]
+            column.key, column.unread, column.follows = "", "is the same everywhere", True
+
+    def _is_metric(self, text: str) -> bool:
+        own = self.names.map(text)
+        known = hyphenate(own) in UNREAD or hyphenate(own) in AMBIGUOUS
+        return read_heading(own)[0] is not None or compares_groups(own) or known
+
     def _check_columns(self, columns: list[_Column]) -> None:
         """Note what is read and what not; refuse columns whose meaning is open."""
         names, layout = self.names, self.layout
@@ -553,21 +626,20 @@ class _Block:
             if column.key == "" and column.reading is None and not column.unread:
                 long = any(other.key == _METRIC for other in columns)
                 value = hyphenate(column.name) in _HEADS[VALUE]
-                titled = read_heading(self.title)[0] if self.title else None
+                titled = read_heading(self.names.map(VALUE))[0] or read_title(self.title)
                 counted = PREDICTION in column.keys or any(c.key == PREDICTION for c in columns)
                 if not long and not counted:
                     if titled is None:
                         told = "the title names no metric" if self.title else "no title names it"
-                        column.unread = (
-                            (
-                                f"is of a metric that is not named ({told}); --map "
-                                f"{column.name!r}=METRIC says which"
+                        if value or column.keys:
+                            column.unread = (
+                                f"is of a metric that is not named ({told}): --map value=METRIC "
+                                "says which, as --map value=selection-rate, or value=people"
                             )
-                            if value or column.keys
-                            else column.unread
-                        )
                     else:
                         column.reading = titled
+            if column.unread.startswith("may be"):
+                self._settle_meaning(column, columns, j)
             if column.unread:
                 where = layout.follows if column.follows else layout.unread
                 where[column.name or f"column {j + 1}"] = column.unread
@@ -723,7 +795,8 @@ class _Block:
         sizes = [j for j in numbers if columns[j].reading == Reading("people")]
         several = [j for j in sizes if not columns[j].keys]
         for place, keys, row in rows:
-            hidden = fold(keys.get(_STATUS, "")) not in _PUBLISHED
+            status = self.names.map(keys.get(_STATUS, ""))
+            hidden = fold(status) not in _PUBLISHED
             reading, percent = None, False
             if text := keys.get(_METRIC, ""):
                 reading, percent = read_heading(self.names.map(text))
@@ -753,8 +826,14 @@ class _Block:
                     continue
                 both = {key: value for key, value in both.items() if not key.startswith("@")}
                 cell = self._read(row[j], place, j, columns)
+                if hidden and not cell.hidden and fold(status) != "suppressed":
+                    raise InputError(
+                        f"{self.grid.name}, row {place}, column {column.name!r}: is marked "
+                        f"{status!r}, and holds {cell.text!r}. If readers see the number, --map "
+                        f"{status}=published; if not, --map {status}=suppressed"
+                    )
                 if hidden:
-                    cell = Cell(cell.text)
+                    cell = Cell(status)
                 yield Fact(
                     both, told, cell, beside, column.percent or percent,
                     (self.grid.name, j, told.metric),

@@ -95,7 +95,7 @@ _COMPARES = re.compile(
 """Names of what compares groups."""
 _SHARE = re.compile(r"^(?:percent|percentage|pct|share|proportion|fraction|rate)-(?:of-)?|-"
                     r"(?:percent|percentage|pct|share|proportion|rate)$")  # fmt: skip
-_NUMBER = re.compile(r"^(?:number|no\.?|num|total|count)-(?:of-)?|-(?:count|counts|number|total)$")
+_NUMBER = re.compile(r"^(?:number|no\.?|num|n|total|count)-(?:of-)?|-(?:count|counts|number|total)$")
 _ARTICLES = re.compile(r"(?:^|-)(?:the|of-all|overall|observed|estimated)(?=-|$)")
 
 
@@ -134,6 +134,23 @@ def read_heading(text: str) -> tuple[Reading | None, bool]:
         if (of := READINGS.get(number)) is not None and not REPORT_METRICS[of.metric].is_rate:
             return of, False
     return None, percent
+
+
+def read_title(text: str) -> Reading | None:
+    """The one metric that a title names, as `Selection rates by sex, 2026`; None if not one."""
+    words = re.findall(r"[\w%]+", text.casefold())[:40]
+    found: dict[Reading, None] = {}
+    place = 0
+    while place < len(words):
+        for many in (4, 3, 2, 1):
+            own = "-".join(words[place : place + many])
+            reading = READINGS.get(own) or READINGS.get(own.removesuffix("s"))
+            if reading is not None and len(own) > 2:
+                found[reading] = None
+                place += many - 1
+                break
+        place += 1
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def compares_groups(name: str) -> bool:

@@ -32,6 +32,8 @@ _TAKEN_OVER = {
 }  # fmt: skip
 """Numbers of people that other rates are taken over."""
 _LISTED = 4
+_ROUNDED = 8
+"""Numbers that are all multiples of one, by which one sees that they were rounded."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def _read_long_form(
             report = read_frame(source, groups, decimals)
         elif isinstance(source, str | Path) and str(source) != "-" and Path(source).is_file():
             content, kind = load(Path(source)), Path(source).suffix.lower()
-            read = from_csv_bytes
+            read: Any = from_csv_bytes
             if kind == ".json":
                 read = from_json_text
             elif kind in (".parquet", ".pq"):
@@ -251,12 +253,12 @@ def _find_secret(layout: Layout, names: KnownNames, file: str) -> tuple[str, ...
         if not known and len(keys) == 1:
             known = [(next(iter(keys)),)]
     if len(known) != 1:
-        keys = list(dict.fromkeys(key for fact in layout.facts for key in fact.keys))
-        listed = ", ".join(map(repr, keys)) or "nothing"
+        there = list(dict.fromkeys(key for fact in layout.facts for key in fact.keys))
+        listed = ", ".join(map(repr, there))
         raise InputError(
-            f"{file}: whose groups are meant? It is by {listed}: name one, group={keys[0]!r} "
-            f"(--group {keys[0]})"
-            if keys
+            f"{file}: whose groups are meant? It is by {listed}: name one, group={there[0]!r} "
+            f"(--group {there[0]})"
+            if there
             else f"{file}: has no groups"
         )
     return known[0]
@@ -285,6 +287,7 @@ class _Builder:
         self.words: dict[str, str] = {}
         """Words for suppressed cells, and what they were read as."""
         self.units: set[str] = set()
+        self.base = self._find_base()
         self.rates = {column: self._read_rates(own) for column, own in self._group_rates().items()}
 
     def _add(self, fact: Fact) -> None:
@@ -341,10 +344,29 @@ class _Builder:
 
     # --- numbers of people
 
+    def _find_base(self) -> int:
+        """The multiples that all numbers of people were rounded to; 0 if they were not."""
+        numbers = [
+            fact.cell.low
+            for _, fact in self._facts()
+            if not REPORT_METRICS[fact.reading.metric].is_rate and fact.cell.exact and fact.cell.low
+        ]
+        if len(numbers) < _ROUNDED:
+            return 0
+        if all(number % 6 == 3 for number in numbers):
+            return 6
+        return next((b for b in (100, 10, 5) if all(one % b == 0 for one in numbers)), 0)
+
     def find_count(self, key: Any, metric: str) -> Cell | None:
         """What all cells say of a number of people; None if none does."""
         facts = self.cells[key].get(metric, [])
         counts = [fact.cell.as_count() for fact in facts if not fact.cell.hidden]
+        if self.base:
+            half = self.base // 2
+            counts = [
+                c._replace(low=max(c.low - half, 0.0), high=c.high + half) if c.exact else c
+                for c in counts
+            ]
         if not counts:
             return None
         low, high = max(c.low for c in counts), min(c.high for c in counts)
@@ -366,7 +388,7 @@ class _Builder:
             told = self.find_count(key, "people")
         elif told is None and metric in _TAKEN_OVER:
             told = self.find_count(key, _TAKEN_OVER[metric])
-        if told is None or not told.exact:
+        if told is None or not told.exact or self.base:
             return -1
         if told.low != round(told.low) or told.low < 0:
             raise InputError(f"{told.text!r} beside the {metric} is no whole number of people")
@@ -500,6 +522,8 @@ class _Builder:
         people, selected = self.find_count(key, "people"), self.find_count(key, "selected")
         used = False
         metrics = list(by_metric)
+        if self.base and selected is not None and people is not None:
+            metrics = [m for m in metrics if m != "selection-rate"]  # of the rounded numbers
         if people is not None and people.exact and selected is not None and selected.exact:
             n = int(people.low)
             rate = self.find_rate(key, "selection-rate") if "selection-rate" in by_metric else None
@@ -548,6 +572,9 @@ class _Builder:
         parts += sorted(self.units)
         if (near := report.within[report.is_rate & ~report.suppressed]).any():
             parts.append(f"rounded, by at most {near.max():.1g}")
+        if self.base:
+            what = "midpoints of 6" if self.base == 6 else f"multiples of {self.base}"
+            parts.append(f"numbers of people rounded to {what}")
         for word, meaning in list(self.words.items())[:_LISTED]:
             parts.append(f"`{word}` = {meaning}")
         if others:
