@@ -13,6 +13,8 @@ from fpbench.cli.records import check_outputs, write_record
 from fpbench.cli.screen import console
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fpbench.reports.assessments.assessment import Assessment
     from fpbench.reports.assessments.input_files import AssessmentFiles
     from fpbench.reports.fairness_report import FairnessReport
@@ -196,7 +198,6 @@ def assess(
     from fpbench.reports.assessments.assessing import assess_series
     from fpbench.reports.assessments.attack import Allowed
     from fpbench.reports.assessments.input_files import ColumnNames, TableOptions, read_files
-    from fpbench.reports.reading.tables import NothingToldError
 
     allowed = Allowed.of(max_leak, max_proven, sure, max_undecided, protect_hidden)
     reads = [*report, people, *([] if known is None else [known])]
@@ -207,43 +208,32 @@ def assess(
     if len(attributes) > 1 and (protected is not None or witnesses):
         raise InputError("--protected and --witnesses need one attribute: give one --group")
     tables = TableOptions(_read_mapping(mapping or []), unit, strict)
-    results: dict[str, tuple[AssessmentFiles, Assessment]] = {}
-    told_nothing: list[InputError] = []
+
+    def read(crossed: tuple[str, ...]) -> "AssessmentFiles":
+        names = ColumnNames(
+            " x ".join(crossed) or None, tuple(prediction or ()), label, positive, household,
+            crossed if len(crossed) > 1 else (),
+        )  # fmt: skip
+        return read_files(report, people, known, names, decimals, tables)
+
+    results: dict[str, Assessment] = {}
     with console.AttackProgress() as progress:
-        for number, crossed in enumerate(attributes):
-            own = " x ".join(crossed) or None
-            names = ColumnNames(
-                own, tuple(prediction or ()), label, positive, household,
-                crossed if len(crossed) > 1 else (),
-            )  # fmt: skip
-            try:
-                files = read_files(report, people, known, names, decimals, tables)
-            except NothingToldError as error:
-                told_nothing.append(error)
-                continue
-            if explain:
-                for one in files.series.reports:
-                    console.show_text(f"{own or 'group'}: {one.read_as or 'the long form'}")
-                    for line in one.mapped:
-                        console.show_text(line)
-                continue
-            read = files.read_reports()
-            left = max(seconds - (time.perf_counter() - started), 1.0) / (len(attributes) - number)
-            result = assess_series(
-                files.series, read, files.X, files.labels, files.groups,
+        each = _read_each(attributes, read)
+        if explain:
+            _explain(each)
+            return
+        for number, (name, files) in enumerate(each.items()):
+            told = files.read_reports()
+            left = max(seconds - (time.perf_counter() - started), 1.0) / (len(each) - number)
+            results[name] = assess_series(
+                files.series, told, files.X, files.labels, files.groups,
                 "shares" if beliefs is Beliefs.SHARES else None, files.known,
                 households=files.households, allowed=allowed, search=not no_search,
                 placebo=placebo, seconds=left, tell=progress.tell,
             )  # fmt: skip
-            results[own or "group"] = files, result
-    if len(told_nothing) == len(attributes):
-        raise told_nothing[0]
-    if explain:
-        return
-    passes = all(result.passes for _, result in results.values())
-    files, result = next(iter(results.values()))
+    passes, result = all(one.passes for one in results.values()), next(iter(results.values()))
     change = result.change.cheapest if result.change else None
-    if protected is not None and change is not None:
+    if change is not None and protected is not None:
         write_report(change.report, protected)
     if json is not None:
         options = {
@@ -257,33 +247,62 @@ def assess(
             name: {"file": str(path), "sha256": files.checksums.get(name)}
             for name, path in files.paths.items()
         }
+        content = result.to_json(witnesses=witnesses)
+        if len(attributes) > 1:
+            own = {name: one.to_json() for name, one in results.items()}
+            content = {"passes": passes, "assessments": own}
         write_record(
-            json,
-            {
-                "gate": "assessment of reports",
-                "inputs": inputs,
-                "options": options,
-                **(
-                    result.to_json(witnesses=witnesses)
-                    if len(attributes) == 1
-                    else {
-                        "passes": passes,
-                        "assessments": {name: one.to_json() for name, (_, one) in results.items()},
-                    }
-                ),
-            },
+            json, {"gate": "assessment of reports", "inputs": inputs, "options": options, **content}
         )
     if json != STANDARD:
-        if len(attributes) > 1:
-            console.show_text(_summarize({name: one.passes for name, (_, one) in results.items()}))
-        for name, (_, one) in results.items():
-            if len(attributes) > 1:
-                console.show_text(f"\n{name}")
-            console.show_assessment(one)
+        _show(results)
         if protected is not None and change is not None:
             console.show_text(f"the changed report: {protected}")
     if not passes:
         raise typer.Exit(EXCEEDS)
+
+
+def _read_each(
+    attributes: list[tuple[str, ...]], read: "Callable[[tuple[str, ...]], AssessmentFiles]"
+) -> "dict[str, AssessmentFiles]":
+    """The files, read for each attribute that a table tells of."""
+    from fpbench.reports.reading.tables import NothingToldError
+
+    each, errors = {}, []
+    for crossed in attributes:
+        try:
+            each[" x ".join(crossed) or "group"] = read(crossed)
+        except NothingToldError as error:
+            errors.append(error)
+    if not each:
+        raise errors[0]
+    return each
+
+
+def _explain(each: "dict[str, AssessmentFiles]") -> None:
+    """Show what tables were read as, in lines that --map takes."""
+    for name, files in each.items():
+        for one in files.series.reports:
+            console.show_text(f"# {name}: {one.read_as or 'the long form of fpbench'}")
+            for line in (*one.mapped, *([f"# {one.unread}"] if one.unread else [])):
+                console.show_text(line)
+
+
+def _show(results: "dict[str, Assessment]") -> None:
+    """Show the verdict; of several attributes, the worst one first."""
+    if len(results) > 1:
+        failed = {name: one for name, one in results.items() if not one.passes}
+        judged = f"judged for {', '.join(results)}"
+        if not failed:
+            console.show_text(f"May be published within these limits; {judged}.")
+        else:
+            worse = any(one.verdict.startswith("Do not") for one in failed.values())
+            verdict = "Do not publish" if worse else "Not decided"
+            console.show_text(f"{verdict}, because of {', '.join(failed)}; {judged}.")
+    for name, one in results.items():
+        if len(results) > 1:
+            console.show_text(f"\n{name}")
+        console.show_assessment(one)
 
 
 def _list_attributes(groups: list[str]) -> list[tuple[str, ...]]:
@@ -294,15 +313,6 @@ def _list_attributes(groups: list[str]) -> list[tuple[str, ...]]:
         if groups.count(name) > 1:
             raise InputError(f"--group names {name!r} twice")
     return [*((name,) for name in groups), *([tuple(groups)] if len(groups) > 1 else [])]
-
-
-def _summarize(passes: dict[str, bool]) -> str:
-    """The worst verdict, and the attributes that decide it."""
-    failed = [name for name, one in passes.items() if not one]
-    judged = f"judged for {', '.join(passes)}"
-    if failed:
-        return f"Do not publish, as it tells too much of {', '.join(failed)}; {judged}."
-    return f"May be published within these limits; {judged}."
 
 
 def _read_mapping(texts: list[str]) -> dict[str, str]:
@@ -318,7 +328,7 @@ def _read_mapping(texts: list[str]) -> dict[str, str]:
                     f"--map {text}: write TEXT=MEANING, or name a file with such lines"
                 ) from None
         for line in lines:
-            if not line.strip() or line.startswith("#"):
+            if not line.strip() or line.startswith("# "):
                 continue
             name, mark, meaning = line.rpartition("=")
             if not (mark and name.strip() and meaning.strip()):

@@ -276,7 +276,7 @@ def _name_columns(
         secrets = {str(names.find("group", where)): groups}
     if attributes is not None:
         secrets = {name: name_values(sorted(set(map(str, attributes[name].dropna()))))
-                   for name in attributes}  # fmt: skip
+                   for name in map(str, attributes)}  # fmt: skip
     label = apart[-2]
     features = frame.drop(columns=[name for name in apart if name is not None])
     predicted = tuple(name for name in apart[:-2] if name is not None)

@@ -145,11 +145,11 @@ def read_cell(value: object, mark: str = ".") -> Cell | None:
         digits = repr(number)
         found = read_number(digits, ".")
         return Cell(f"{number:g}", number, number, 0 if found is None else found[1])
-    return _read_text(str(value), mark)
+    return _read_text(str(value)[: 2 * _LONGEST], mark)
 
 
 @lru_cache(maxsize=2**16)
-def _read_text(text: str, mark: str) -> Cell | None:
+def _read_text(text: str, mark: str) -> Cell | None:  # noqa: PLR0911, PLR0912
     text = normalize("NFC", text).strip()
     plain = text.casefold().strip("\u200b")
     if plain.startswith(("[", "(")) and plain.endswith(("]", ")")):

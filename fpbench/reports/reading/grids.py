@@ -341,7 +341,7 @@ class _TableReader(HTMLParser):
 
 
 def _read_session(folder: Path) -> list[Grid]:
-    """The tables of an ACRO session: `results.json` names its files; else all tables of a folder."""
+    """The tables of an ACRO session, which `results.json` names; else all of a folder."""
     record = folder / "results.json"
     if not record.is_file():
         files = sorted(path for path in folder.iterdir() if path.suffix.lower() in _TABLES)

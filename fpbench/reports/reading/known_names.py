@@ -24,7 +24,8 @@ _TOTALS = frozenset({
 })  # fmt: skip
 _SENSITIVE = frozenset({
     "group", "groups", "subgroup", "sex", "gender", "race", "ethnicity", "race/ethnicity",
-    "sensitive-feature-0", "sensitive-feature", "demographic-group", "protected-group", "geschlecht",
+    "sensitive-feature-0", "sensitive-feature", "demographic-group", "protected-group",
+    "geschlecht",
     "race-ethnicity", "sex-categories", "race/ethnicity-categories", "gender-categories",
     "race-categories", "sex/gender", "demographic", "protected-class",
 })  # fmt: skip

@@ -90,7 +90,7 @@ class Layout:
 
 
 def read_layouts(grids: Sequence[Grid], names: KnownNames) -> Layout:
-    """The facts of all tables in the grids; InputError if there is none, or one has two meanings."""
+    """The facts of all tables in grids; InputError if there is none, or one has two meanings."""
     layout = Layout()
     for grid in grids:
         for title, rows in _split_blocks(grid):
@@ -327,8 +327,10 @@ class _Block:
         if special:
             return replace(column, key=special)
         own_groups = [cell for cell in filled if not is_total(str(cell))]
-        if own_groups and all(names.find_group(str(cell)) for cell in own_groups) and not any(
-            read_heading(names.map(text))[0] for _, text in parts
+        if (
+            own_groups
+            and all(names.find_group(str(cell)) for cell in own_groups)
+            and not any(read_heading(names.map(text))[0] for _, text in parts)
         ):
             return replace(column, key=self._find_key(column.name, filled))
         unknown: list[str] = []
@@ -351,7 +353,9 @@ class _Block:
     def _is_hidden_all(cells: Sequence[Any]) -> bool:
         return all(not _is_text(cell) for cell in cells)
 
-    def _find_special(self, parts: list[tuple[str, str]], cells: list[Any], textual: bool) -> str:
+    def _find_special(  # noqa: PLR0911
+        self, parts: list[tuple[str, str]], cells: list[Any], textual: bool
+    ) -> str:
         """The key that a column has by its heading: an attribute, a column, or a special one."""
         if len(parts) > 1 or not parts:
             if not parts and textual:
@@ -383,7 +387,7 @@ class _Block:
             return text
         return ""
 
-    def _find_key(self, name: str, cells: list[Any]) -> str:
+    def _find_key(self, name: str, cells: list[Any]) -> str:  # noqa: PLR0911
         """The key of a column of texts, by its values."""
         texts = list(dict.fromkeys(str(cell) for cell in cells if not is_total(str(cell))))
         known = self.names
@@ -405,8 +409,8 @@ class _Block:
             return shared[0]
         if len(shared) > 1:
             raise InputError(
-                f"{self.grid.name}: the column {name!r} may be of {list_meanings(map(repr, shared))}"
-                f": say which by --map {name or 'HEADING'!r}={shared[0]}"
+                f"{self.grid.name}: the column {name!r} may be of "
+                f"{list_meanings(map(repr, shared))}: say which by --map {name or 'HEADING'!r}={shared[0]}"
             )
         if texts and all(
             own or known.find_crossing(text) or known.find_column(text)
@@ -421,7 +425,9 @@ class _Block:
             return _LEVEL
         return f"?{name}"
 
-    def _read_part(self, column: _Column, level: str, text: str, unknown: list[str]) -> None:
+    def _read_part(  # noqa: PLR0911
+        self, column: _Column, level: str, text: str, unknown: list[str]
+    ) -> None:
         """What one text of a heading says."""
         names = self.names
         dimension = names.find_column(level) if level else None
@@ -509,7 +515,9 @@ class _Block:
         column.reading, column.percent = reading or column.reading, percent or column.percent
         return True
 
-    def _settle(self, column: _Column, unknown: list[str], cells: list[Any]) -> _Column:
+    def _settle(  # noqa: PLR0911
+        self, column: _Column, unknown: list[str], cells: list[Any]
+    ) -> _Column:
         """The column of numbers, after all of its heading was read."""
         if column.unread:
             return column
@@ -575,8 +583,8 @@ class _Block:
         if self.names.label is not None:
             one, zero = open_["1"].name, open_["0"].name
             raise InputError(
-                f"{self.grid.name}: the headings {zero!r} and {one!r} may be predictions, or labels:"
-                f" --map {one!r}=selected and --map {zero!r}=rejected say the first, --map "
+                f"{self.grid.name}: the headings {zero!r} and {one!r} may be predictions, or "
+                f"labels: --map {one!r}=selected and --map {zero!r}=rejected say the first, --map "
                 f"{one!r}=labelled and --map {zero!r}=- the second"
             )
         for bit, column in open_.items():
@@ -594,8 +602,8 @@ class _Block:
             if len(own) > 1:
                 raise InputError(
                     f"{self.grid.name}: the column {column.name!r} has several measures, "
-                    f"{list_meanings(map(repr, sorted(own)[:3]))}: leave those of others out, --map "
-                    f"{max(own)!r}=-"
+                    f"{list_meanings(map(repr, sorted(own)[:3]))}: leave those of others out, "
+                    f"--map {max(own)!r}=-"
                 )
             self.rows = [row for row in self.rows if self.names.map(str(row[j])) != "-"]
             column.key, column.unread, column.follows = "", "is the same everywhere", True
@@ -607,37 +615,14 @@ class _Block:
 
     def _check_columns(self, columns: list[_Column]) -> None:
         """Note what is read and what not; refuse columns whose meaning is open."""
-        names, layout = self.names, self.layout
+        layout = self.layout
         for j, column in enumerate(columns):
             if column.key.startswith("?"):
-                own = column.key[1:]
-                distinct = {str(row[j]) for row in self.rows}
-                if len(distinct) == 1:
-                    column.key = ""
-                    column.unread, column.follows = "is the same everywhere", True
-                else:
-                    raise InputError(
-                        f"{self.grid.name}: the column {own!r}, of {show_value(min(distinct))}, is "
-                        f"none of the people's: say which it is, --map {own!r}=COLUMN, or leave it "
-                        f"out, --map {own!r}=-; {suggest_name(own, names.features)}"
-                    )
-            if column.key in ("",) and not column.unread and not column.name and not column.keys:
+                self._refuse_unknown(column, {str(row[j]) for row in self.rows})
+            if not (column.key or column.unread or column.name or column.keys):
                 column.unread, column.follows = "has no heading", True
-            if column.key == "" and column.reading is None and not column.unread:
-                long = any(other.key == _METRIC for other in columns)
-                value = hyphenate(column.name) in _HEADS[VALUE]
-                titled = read_heading(self.names.map(VALUE))[0] or read_title(self.title)
-                counted = PREDICTION in column.keys or any(c.key == PREDICTION for c in columns)
-                if not long and not counted:
-                    if titled is None:
-                        told = "the title names no metric" if self.title else "no title names it"
-                        if value or column.keys:
-                            column.unread = (
-                                f"is of a metric that is not named ({told}): --map value=METRIC "
-                                "says which, as --map value=selection-rate, or value=people"
-                            )
-                    else:
-                        column.reading = titled
+            if not column.key and column.reading is None and not column.unread:
+                self._name_metric(column, columns)
             if column.unread.startswith("may be"):
                 self._settle_meaning(column, columns, j)
             if column.unread:
@@ -659,6 +644,29 @@ class _Block:
                     f"{self.grid.name}: the columns {list_meanings(map(repr, both))} may both be "
                     f"{key!r}: leave one out, --map {both[1]!r}=-"
                 )
+
+    def _refuse_unknown(self, column: _Column, distinct: set[str]) -> None:
+        """Refuse a column of texts that is none of the people's, unless all are the same."""
+        own, column.key = column.key[1:], ""
+        column.unread, column.follows = "is the same everywhere", True
+        if len(distinct) > 1:
+            raise InputError(
+                f"{self.grid.name}: the column {own!r}, of {show_value(min(distinct))}, is none of "
+                f"the people's: say which it is, --map {own!r}=COLUMN, or leave it out, --map "
+                f"{own!r}=-; {suggest_name(own, self.names.features)}"
+            )
+
+    def _name_metric(self, column: _Column, columns: list[_Column]) -> None:
+        """Find the metric of numbers whose heading does not name it."""
+        if any(c.key in (_METRIC, PREDICTION) for c in columns) or PREDICTION in column.keys:
+            return
+        column.reading = read_heading(self.names.map(VALUE))[0] or read_title(self.title)
+        if column.reading is None:
+            told = "the title names no metric" if self.title else "no title names it"
+            column.unread = (
+                f"is of a metric that is not named ({told}): --map value=METRIC says which, as "
+                "--map value=selection-rate, or value=people"
+            )
 
     def _find_mark(self, columns: list[_Column], numbers: list[int]) -> str:
         """The decimal mark, by all numbers; or by what they can only be."""
@@ -719,17 +727,16 @@ class _Block:
         for (place, own_section, row), texts in zip(rows, chosen, strict=True):
             where = f"{self.grid.name}, row {place}"
             read = self._read_keys(columns, keys, texts, own_section or self.title, where)
-            if read is not None:
-                result.append((place, read, row))
+            result.append((place, read, row))
         return result
 
     def _read_keys(
         self, columns: list[_Column], keys: list[int], texts: list[str], section: str, where: str
-    ) -> dict[str, str] | None:
-        """What the keys of a row say; None if it is of another attribute."""
+    ) -> dict[str, str]:
+        """What the keys of a row say."""
         read: dict[str, str] = {}
         names = self.names
-        attribute = None
+        attribute = names.find_column(section)
         for j, text in zip(keys, texts, strict=True):
             if columns[j].key == _ATTRIBUTE and text:
                 attribute = names.find_column(text) or text
@@ -737,27 +744,29 @@ class _Block:
             key = columns[j].key
             if key in (_METRIC, _STATUS):
                 read[key] = text
-                continue
-            if key == _ATTRIBUTE or not text:
-                continue
-            if key in (PREDICTION, LABEL):
-                bit = names.read_bit(text)
-                if bit is not None:
+            elif text and key in (PREDICTION, LABEL):
+                if (bit := names.read_bit(text)) is not None:
                     read[key] = bit
-                continue
-            own = names.find_values(key) if key != _LEVEL else {}
-            if is_total(text) and fold(text) not in own:
-                continue
-            if key == _LEVEL:
-                self._read_level(read, text, attribute or names.find_column(section), where)
-            elif key in names.secrets:
-                if fold(names.map(text)) not in own and (crossing := names.find_crossing(text)):
-                    read.update(crossing)
-                else:
-                    read[key] = names.check_value(key, text, where)
-            else:
-                read[key] = own.get(fold(names.map(text)), names.map(text))
+            elif text and key != _ATTRIBUTE:
+                self._read_key(read, key, text, attribute, where)
         return read
+
+    def _read_key(
+        self, read: dict[str, str], key: str, text: str, attribute: str | None, where: str
+    ) -> None:
+        """The value of an attribute or column that a text names; a total names none."""
+        names = self.names
+        own = names.find_values(key) if key != _LEVEL else {}
+        if is_total(text) and fold(text) not in own:
+            return
+        if key == _LEVEL:
+            self._read_level(read, text, attribute, where)
+        elif key not in names.secrets:
+            read[key] = own.get(fold(names.map(text)), names.map(text))
+        elif fold(names.map(text)) not in own and (crossing := names.find_crossing(text)):
+            read.update(crossing)
+        else:
+            read[key] = names.check_value(key, text, where)
 
     def _read_level(
         self, read: dict[str, str], text: str, attribute: str | None, where: str
@@ -846,7 +855,7 @@ class _Block:
         cell = read_cell(value, self.mark)
         if cell is None:
             raise InputError(
-                f"{self.grid.name}, row {place}, column {columns[j].name!r}: {show_value(value)} is "
-                f"not a number (decimal mark: {self.mark}); leave blank what is not published"
+                f"{self.grid.name}, row {place}, column {columns[j].name!r}: {show_value(value)} "
+                f"is not a number (decimal mark: {self.mark}); leave blank what is not published"
             )
         return cell

@@ -25,8 +25,8 @@ class Reading(NamedTuple):
 
 _SAME: Mapping[str, str] = {
     "selection-rate": "positive-rate, positive-prediction-rate, acceptance-rate, hire-rate, "
-    "hiring-rate, pass-rate, passing-rate, success-rate, approval-rate, admission-rate, admit-rate, "
-    "offer-rate, promotion-rate, scoring-rate, selected-rate, favorable-rate, favourable-rate, "
+    "hiring-rate, pass-rate, passing-rate, success-rate, approval-rate, admission-rate, "
+    "admit-rate, offer-rate, promotion-rate, scoring-rate, selected-rate, favorable-rate, favourable-rate, "
     "pprev, predicted-prevalence, positive-decision-rate, selection-ratio, auswahlquote, "
     "einstellungsquote, taux-de-selection, tasa-de-seleccion, tasso-di-selezione",
     "true-positive-rate": "tpr, recall, recall-score, sensitivity, hit-rate",
@@ -95,7 +95,9 @@ _COMPARES = re.compile(
 """Names of what compares groups."""
 _SHARE = re.compile(r"^(?:percent|percentage|pct|share|proportion|fraction|rate)-(?:of-)?|-"
                     r"(?:percent|percentage|pct|share|proportion|rate)$")  # fmt: skip
-_NUMBER = re.compile(r"^(?:number|no\.?|num|n|total|count)-(?:of-)?|-(?:count|counts|number|total)$")
+_NUMBER = re.compile(
+    r"^(?:number|no\.?|num|n|total|count)-(?:of-)?|-(?:count|counts|number|total)$"
+)
 _ARTICLES = re.compile(r"(?:^|-)(?:the|of-all|overall|observed|estimated)(?=-|$)")
 
 
@@ -104,7 +106,7 @@ def read_metric(name: str) -> Reading | None:
     return READINGS.get(hyphenate(name))
 
 
-def read_heading(text: str) -> tuple[Reading | None, bool]:
+def read_heading(text: str) -> tuple[Reading | None, bool]:  # noqa: PLR0911
     """What a heading tells, as `# Selected`, `% hired` or `Selection rate (%)`, and if in percent.
 
     None for a heading of another meaning.

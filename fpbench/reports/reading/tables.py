@@ -109,6 +109,8 @@ def read_tables(
     frame = builder.to_frame()
     if groups is None:
         groups = cross_names(names, chosen)
+    if groups is not None:  # a table may list a group that nobody is in
+        frame = frame[frame["group"].isin(list(groups)) | (frame["n"] != 0)]
     report = read_frame(frame, groups, None)
     return TableReading(
         report, builder.describe(report, len(layout.facts) - len(mine)), layout.unread,
@@ -150,7 +152,7 @@ def read_table(
     return replace(read.report, read_as=read.told, unread=read.warning, mapped=mapped)
 
 
-def _read_long_form(
+def _read_long_form(  # noqa: PLR0911
     source: Any, names: KnownNames, secret: Sequence[str], groups: Sequence[str] | None,
     decimals: int | None,
 ) -> ReportRows | None:  # fmt: skip
@@ -429,8 +431,8 @@ class _Builder:
             values = {f.cell.low for f in facts}
             if percent and values - {0.0}:
                 raise InputError(
-                    f"{first.where}: {first.cell.text!r} below {first.reading.metric} in percent may "
-                    f"be {first.cell.low:g} percent, or a share of {first.cell.low:g}: say which, "
+                    f"{first.where}: {first.cell.text!r} below {first.reading.metric} in percent "
+                    f"may be {first.cell.low:g} percent, or a share of {first.cell.low:g}: say which, "
                     "unit='percent' or unit='share' (--unit)"
                 )
             possible = {1.0: possible[1.0]}
@@ -469,10 +471,10 @@ class _Builder:
             people = fact.cell.low * unit * n
             if n > 0 and fact.cell.exact and abs(people - round(people)) > WHOLE:
                 raise InputError(
-                    f"{fact.where}: {fact.cell.text} of {n:,} is no whole number of people, even if "
-                    f"it is rounded to the digits that are written. Are there weights of people? "
-                    "Rates with weights are not read. Or say by `decimals` (--decimals) to how many "
-                    "decimals rates were rounded"
+                    f"{fact.where}: {fact.cell.text} of {n:,} is no whole number of people, even "
+                    "if it is rounded to the digits that are written. Are there weights of people? "
+                    "Rates with weights are not read. Or say by `decimals` (--decimals) to how "
+                    "many decimals rates were rounded"
                 )
         raise InputError(f"{own[0][1].where}: rates do not agree with the numbers of people")
 
