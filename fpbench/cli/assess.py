@@ -191,8 +191,6 @@ def assess(
         return
     if not report or people is None:
         raise InputError("name a TABLE, and its people by --people FILE")
-    if witnesses and json is None:
-        raise InputError("--witnesses are written into a record: name one by --json FILE")
 
     started = time.perf_counter()
     from fpbench.reports.assessments.assessing import assess_series
@@ -202,11 +200,12 @@ def assess(
     allowed = Allowed.of(max_leak, max_proven, sure, max_undecided, protect_hidden)
     reads = [*report, people, *([] if known is None else [known])]
     check_outputs(reads, json=json, protected=protected)
+    attributes = _list_attributes(group or [])
+    if witnesses and json is None:
+        raise InputError("--witnesses are written into a record: name one by --json FILE")
     if protected is not None and no_search:
         raise InputError("--protected writes what the search finds: leave out --no-search")
-    attributes = _list_attributes(group or [])
-    if len(attributes) > 1 and (protected is not None or witnesses):
-        raise InputError("--protected and --witnesses need one attribute: give one --group")
+    _check_attributes(attributes, protected, witnesses)
     tables = TableOptions(_read_mapping(mapping or []), unit, strict)
 
     def read(crossed: tuple[str, ...]) -> "AssessmentFiles":
@@ -303,6 +302,13 @@ def _show(results: "dict[str, Assessment]") -> None:
         if len(results) > 1:
             console.show_text(f"\n{name}")
         console.show_assessment(one)
+
+
+def _check_attributes(
+    attributes: list[tuple[str, ...]], protected: Path | None, witnesses: bool
+) -> None:
+    if len(attributes) > 1 and (protected is not None or witnesses):
+        raise InputError("--protected and --witnesses need one attribute: give one --group")
 
 
 def _list_attributes(groups: list[str]) -> list[tuple[str, ...]]:

@@ -13,6 +13,7 @@ from reports import make_people, make_report
 
 from fpbench import FairnessReport
 from fpbench.base.text import hyphenate
+from fpbench.reports import REPORT_METRICS
 from fpbench.reports.reading.metric_names import READINGS
 
 
@@ -501,7 +502,10 @@ def test_what_the_page_tells_to_type_does_what_it_says(tmp_path, command, monkey
     text = page.read_text(encoding="utf-8")
     reference = PAGES["docs/api-reports.md"].read_text(encoding="utf-8")
     metrics = reference.partition("| metric |")[2].partition("\n\n")[0]
-    assert {hyphenate(name) for name in re.findall(r"[\w -]+", metrics)} >= set(READINGS)
+    rows = [line.split(" | ") for line in metrics.splitlines()[2:]]
+    assert set(REPORT_METRICS) <= set(re.findall(r"`([\w-]+)`", metrics))
+    others = [name for row in rows for name in re.split(r"[,;] ", row[1])]
+    assert len(others) > 20 and {hyphenate(name) for name in others} <= set(READINGS)
     named = {"criteria", "checks", "gate", "versions", "inputs", "options", "verdict", "passes", "measures",
              "riskiest", "riskiest_alone", "change"}  # fmt: skip
     assert named <= set(told)

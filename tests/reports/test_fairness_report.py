@@ -198,7 +198,6 @@ def change(frame, row, column, value):
     (4, "n", -3, "row 4, column 'n': -3"),
     (4, "n", 2.5, "row 4, column 'n': 2.5"),
     (4, "metric", "selection-rat", "row 4, column 'metric': unknown metric 'selection-rat'; did"),
-    (4, "metric", "Count", "'Count' is not a metric"),
     (4, "age", "[0, 99)", r"column 'age': the bin '<\d+' overlaps others: .*\[0, 99\)"),
     (2, "noise", "laplac 3", "row 2, column 'noise': 'laplac 3'"),
 ])  # fmt: skip

@@ -2,6 +2,7 @@
 
 import io
 import json
+from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
@@ -357,6 +358,51 @@ def test_each_attribute_and_their_crossing_are_read_from_one_table():
         read = read_tables([list_grid(table)], names, secret)
         assert {read.report.groups[k] for k in read.report.group} == groups
         assert read.secrets == (("sex",), ("race",), ("sex", "race"))
+
+
+SHEET = """<?xml version="1.0"?><worksheet xmlns="http://schemas.openxmlformats.org/\
+spreadsheetml/2006/main"><sheetData>{}</sheetData></worksheet>"""
+PARTS = {
+    "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+    '<Default Extension="xml" ContentType="application/xml"/><Default Extension="rels" '
+    'ContentType="application/vnd.openxmlformats-package.relationships+xml"/></Types>',
+    "_rels/.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+    '<Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/'
+    'officeDocument" Target="xl/workbook.xml"/></Relationships>',
+    "xl/_rels/workbook.xml.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/'
+    'relationships"><Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/'
+    'relationships/worksheet" Target="worksheets/sheet1.xml"/></Relationships>',
+    "xl/workbook.xml": '<workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" '
+    'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><sheets>'
+    '<sheet name="A" sheetId="1" r:id="r1"/></sheets></workbook>',
+}  # fmt: skip
+
+
+def write_workbook(rows, file):
+    """The smallest workbook that holds the rows."""
+    lines = [
+        "<row>" + "".join(
+            f"<c><v>{cell}</v></c>" if isinstance(cell, int | float)
+            else f'<c t="inlineStr"><is><t>{cell}</t></is></c>' for cell in row
+        ) + "</row>" for row in rows
+    ]  # fmt: skip
+    with ZipFile(file, "w") as book:
+        for name, content in PARTS.items():
+            book.writestr(name, content)
+        book.writestr("xl/worksheets/sheet1.xml", SHEET.format("".join(lines)))
+
+
+def test_a_spreadsheet_with_a_title_and_merged_keys_is_read(tmp_path):
+    pytest.importorskip("python_calamine")
+    rows = [["Hires of 2026"], ["dept", "who", "Applicants", "Hired"],
+            ["a", "f", 20, 5], ["", "m", 30, 10], ["b", "f", 20, "*"], ["", "m", 30, 20]]  # fmt: skip
+    write_workbook(rows, tmp_path / "t.xlsx")
+    frame = read_text(tmp_path / "t.xlsx", PEOPLE).to_frame()
+    told = frame[frame.metric == "selection-rate"].set_index(["dept", "group"])["value"]
+    assert told.to_dict() == {("a", "f"): 0.25, ("a", "m"): 1 / 3, ("b", "m"): 2 / 3}
+    (tmp_path / "bad.xlsx").write_bytes(b"PK\x03\x04\x00")
+    with pytest.raises(InputError, match="cannot be read as a spreadsheet"):
+        read_text(tmp_path / "bad.xlsx", PEOPLE)
 
 
 NUMBERS = st.decimals(0, 10**7, allow_nan=False, places=3).map(float)

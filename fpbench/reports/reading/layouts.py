@@ -410,7 +410,8 @@ class _Block:
         if len(shared) > 1:
             raise InputError(
                 f"{self.grid.name}: the column {name!r} may be of "
-                f"{list_meanings(map(repr, shared))}: say which by --map {name or 'HEADING'!r}={shared[0]}"
+                f"{list_meanings(map(repr, shared))}: say which by "
+                f"--map {name or 'HEADING'!r}={shared[0]}"
             )
         if texts and all(
             own or known.find_crossing(text) or known.find_column(text)

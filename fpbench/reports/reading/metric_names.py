@@ -26,8 +26,9 @@ class Reading(NamedTuple):
 _SAME: Mapping[str, str] = {
     "selection-rate": "positive-rate, positive-prediction-rate, acceptance-rate, hire-rate, "
     "hiring-rate, pass-rate, passing-rate, success-rate, approval-rate, admission-rate, "
-    "admit-rate, offer-rate, promotion-rate, scoring-rate, selected-rate, favorable-rate, favourable-rate, "
-    "pprev, predicted-prevalence, positive-decision-rate, selection-ratio, auswahlquote, "
+    "admit-rate, offer-rate, promotion-rate, scoring-rate, selected-rate, favorable-rate, "
+    "favourable-rate, pprev, predicted-prevalence, positive-decision-rate, selection-ratio, "
+    "auswahlquote, "
     "einstellungsquote, taux-de-selection, tasa-de-seleccion, tasso-di-selezione",
     "true-positive-rate": "tpr, recall, recall-score, sensitivity, hit-rate",
     "false-positive-rate": "fpr, fall-out, fallout, false-alarm-rate",

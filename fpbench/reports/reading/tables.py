@@ -432,8 +432,8 @@ class _Builder:
             if percent and values - {0.0}:
                 raise InputError(
                     f"{first.where}: {first.cell.text!r} below {first.reading.metric} in percent "
-                    f"may be {first.cell.low:g} percent, or a share of {first.cell.low:g}: say which, "
-                    "unit='percent' or unit='share' (--unit)"
+                    f"may be {first.cell.low:g} percent, or a share of {first.cell.low:g}: say "
+                    "which, unit='percent' or unit='share' (--unit)"
                 )
             possible = {1.0: possible[1.0]}
         ((unit, half),) = possible.items()
