@@ -203,7 +203,10 @@ def _split(text: str, separator: str) -> Iterator[list[str]]:
 def _check_size(rows: Sequence[Sequence[Any]], name: str) -> None:
     if (places := len(rows) * max(map(len, rows), default=0)) > _MOST_CELLS:
         raise InputError(f"{name}: {places:,} cells are too many")
-    check_width(max(map(len, rows), default=0))
+    try:
+        check_width(max(map(len, rows), default=0))
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
     for place, row in enumerate(rows):
         for cell in row:
             if isinstance(cell, str) and len(cell) > LONGEST:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from fpbench.base.errors import InputError, suggest_name
@@ -35,11 +35,13 @@ _MOST_VALUES = 1000
 """Different values of a column that cuts slices."""
 
 
+@lru_cache(maxsize=2**16)
 def fold(text: str) -> str:
     """A text as it is compared: in lower case, whole numbers without zeros."""
     return strip_zeros(hyphenate(text))
 
 
+@lru_cache(maxsize=2**16)
 def is_total(text: str) -> bool:
     """Whether a text stands for everybody."""
     return fold(text) in _TOTALS
@@ -82,7 +84,7 @@ class KnownNames:
 
     def map(self, text: str) -> str:
         """What a text of the table stands for: itself, if nothing is said."""
-        return self._mapped.get(fold(text), text)
+        return self._mapped.get(fold(text), text) if self.mapping else text
 
     @cached_property
     def _columns(self) -> dict[str, str]:

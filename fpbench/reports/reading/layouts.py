@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fpbench.base.arguments import show_value
@@ -29,8 +30,8 @@ from fpbench.reports.reading.metric_names import (
     AMBIGUOUS,
     UNREAD,
     Reading,
-    compares_groups,
     explain_unknown,
+    is_comparison,
     list_meanings,
     read_heading,
     read_title,
@@ -112,12 +113,17 @@ def _is_blank(cell: Any) -> bool:
     return isinstance(cell, str) and not cell.strip()
 
 
-def _filled(row: Sequence[Any]) -> list[int]:
+def _list_filled(row: Sequence[Any]) -> list[int]:
     return [place for place, cell in enumerate(row) if not _is_blank(cell)]
 
 
 def _is_text(cell: Any) -> bool:
     """Whether a cell can only be text."""
+    return isinstance(cell, str) and _is_word(cell)
+
+
+@lru_cache(maxsize=2**16)
+def _is_word(cell: str) -> bool:
     return (
         isinstance(cell, str)
         and not _is_blank(cell)
@@ -134,40 +140,40 @@ def _split_blocks(grid: Grid) -> Iterator[tuple[str, list[list[Any]]]]:
         return
     segments: list[list[list[Any]]] = [[]]
     for row in padded:
-        if _filled(row):
+        if _list_filled(row):
             segments[-1].append(row)
         elif segments[-1]:
             segments.append([])
     title = ""
     for segment in filter(None, segments):
-        wide = [len(_filled(row)) > 1 for row in segment]
+        wide = [len(_list_filled(row)) > 1 for row in segment]
         if not any(wide):
-            title = str(segment[-1][_filled(segment[-1])[0]])
+            title = str(segment[-1][_list_filled(segment[-1])[0]])
             continue
         first = wide.index(True)
         if first:
-            title = str(segment[first - 1][_filled(segment[first - 1])[0]])
+            title = str(segment[first - 1][_list_filled(segment[first - 1])[0]])
         rows = segment[first:]
         while (
             len(rows) > 1
-            and len(own := _filled(rows[-1])) == 1
+            and len(own := _list_filled(rows[-1])) == 1
             and (len(note := str(rows[-1][own[0]])) > 30 or _FOOTNOTE.match(note))
         ):
             rows.pop()
         start = 0
         for place in range(2, len(rows)):
-            if _heads_again(rows, place, start):
-                end = place - 1 if len(_filled(rows[place - 1])) == 1 else place
+            if _is_heading_again(rows, place, start):
+                end = place - 1 if len(_list_filled(rows[place - 1])) == 1 else place
                 yield title, _drop_blank_columns(rows[start:end])
-                title = str(rows[end][_filled(rows[end])[0]]) if end < place else ""
+                title = str(rows[end][_list_filled(rows[end])[0]]) if end < place else ""
                 start = place
         yield title, _drop_blank_columns(rows[start:])
         title = ""
 
 
-def _heads_again(rows: Sequence[Sequence[Any]], place: int, start: int) -> bool:
+def _is_heading_again(rows: Sequence[Sequence[Any]], place: int, start: int) -> bool:
     """Whether a row is the heading of another table: text where there are numbers around."""
-    row, filled = rows[place], _filled(rows[place])
+    row, filled = rows[place], _list_filled(rows[place])
     if place - start < 2 or place + 1 >= len(rows) or len(filled) < 2:
         return False
     if not all(_is_text(row[j]) for j in filled):
@@ -221,13 +227,13 @@ class _Block:
         if self.grid.levels is not None:
             return len(self.grid.levels), self.grid.levels
         for place in range(2, min(_MOST_HEADS, len(rows) - 1) + 1):  # pandas' row of index names
-            own = _filled(rows[place]) if place < len(rows) else []
+            own = _list_filled(rows[place]) if place < len(rows) else []
             if (
                 own
                 and own == list(range(len(own)))
                 and len(own) < len(rows[place])
                 and all(
-                    len(_filled(row)) > len(own) and set(_filled(row)) - set(own)
+                    len(_list_filled(row)) > len(own) and set(_list_filled(row)) - set(own)
                     for row in rows[:place]
                 )
             ):
@@ -238,7 +244,7 @@ class _Block:
         depth = 1
         while depth < min(_MOST_HEADS, len(rows) - 1):
             row = rows[depth]
-            own = _filled(row)
+            own = _list_filled(row)
             texts = (
                 len(own) > 1
                 and all(_is_text(row[j]) for j in own)
@@ -257,7 +263,7 @@ class _Block:
         """Texts of headings; one of several columns is repeated, in all rows but the last."""
         texts = [[re.sub(r"^Unnamed: .*", "", str(cell)).strip() for cell in row] for row in heads]
         named = [level for level in self.levels if level]
-        keys = len(_filled(heads[-1])) if named and not self.grid.levels else 0
+        keys = len(_list_filled(heads[-1])) if named and not self.grid.levels else 0
         if named and not self.grid.levels:
             for row in texts[:-1]:
                 row[:keys] = [""] * keys
@@ -393,7 +399,7 @@ class _Block:
         known = self.names
         if (
             all(
-                read_heading(text)[0] or compares_groups(text) or hyphenate(text) in UNREAD
+                read_heading(text)[0] or is_comparison(text) or hyphenate(text) in UNREAD
                 for text in texts
             )
             and texts
@@ -458,7 +464,7 @@ class _Block:
         if reading is not None and not names.find_group(text):
             column.reading = reading
             return
-        if hyphenate(text) in AMBIGUOUS or compares_groups(text) or hyphenate(text) in UNREAD:
+        if hyphenate(text) in AMBIGUOUS or is_comparison(text) or hyphenate(text) in UNREAD:
             unknown.append(text)
             return
         if groups := names.find_group(text):
@@ -505,7 +511,7 @@ class _Block:
             inner = _Column("")
             if rest == text or not self._split_text(inner, rest):
                 column.unread = column.unread or self._explain(rest)
-                column.follows |= compares_groups(rest)
+                column.follows |= is_comparison(rest)
                 column.keys[secret] = value
                 return True
             column.keys.update(inner.keys)
@@ -533,11 +539,11 @@ class _Block:
             if not cells or (
                 len(set(map(str, cells))) == 1
                 and len(self.rows) > 1
-                and not compares_groups(text)
+                and not is_comparison(text)
                 and hyphenate(text) not in AMBIGUOUS
             ):
                 return replace(column, unread="is the same everywhere", follows=True)
-            return replace(column, unread=why, follows=compares_groups(text))
+            return replace(column, unread=why, follows=is_comparison(text))
         if not column.name:
             counts = [str(cell) for cell in cells]
             if counts in (
@@ -552,7 +558,7 @@ class _Block:
         own = hyphenate(text)
         if own in AMBIGUOUS:
             return f"may be {list_meanings(AMBIGUOUS[own])}"
-        if compares_groups(text):
+        if is_comparison(text):
             return "compares groups"
         if own in UNREAD:
             return "is no number of people, nor a share of them"
@@ -612,7 +618,7 @@ class _Block:
     def _is_metric(self, text: str) -> bool:
         own = self.names.map(text)
         known = hyphenate(own) in UNREAD or hyphenate(own) in AMBIGUOUS
-        return read_heading(own)[0] is not None or compares_groups(own) or known
+        return read_heading(own)[0] is not None or is_comparison(own) or known
 
     def _check_columns(self, columns: list[_Column]) -> None:
         """Note what is read and what not; refuse columns whose meaning is open."""
@@ -693,7 +699,7 @@ class _Block:
         """Numbers, keys and cells of the rows that have numbers."""
         section, rows = "", []
         for place, row in enumerate(self.rows):
-            own = _filled(row)
+            own = _list_filled(row)
             heading = len(own) == 1 and own[0] == (keys[0] if keys else 0)
             text = str(row[own[0]]) if own else ""
             if (
@@ -811,7 +817,7 @@ class _Block:
             if text := keys.get(_METRIC, ""):
                 reading, percent = read_heading(self.names.map(text))
                 if reading is None:
-                    where = self.layout.follows if compares_groups(text) else self.layout.unread
+                    where = self.layout.follows if is_comparison(text) else self.layout.unread
                     where[text] = self._explain(text)
                     continue
             own = {key: value for key, value in keys.items() if key not in (_METRIC, _STATUS)}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import NamedTuple
 
 from fpbench.base.argument_types import check_arguments
@@ -26,7 +27,7 @@ class Reading(NamedTuple):
 _SAME: Mapping[str, str] = {
     "selection-rate": "positive-rate, positive-prediction-rate, acceptance-rate, hire-rate, "
     "hiring-rate, pass-rate, passing-rate, success-rate, approval-rate, admission-rate, "
-    "admit-rate, offer-rate, promotion-rate, scoring-rate, selected-rate, favorable-rate, "
+    "admit-rate, offer-rate, promotion-rate, scoring-rate, favorable-rate, "
     "favourable-rate, pprev, predicted-prevalence, positive-decision-rate, selection-ratio, "
     "auswahlquote, "
     "einstellungsquote, taux-de-selection, tasa-de-seleccion, tasso-di-selezione",
@@ -107,6 +108,7 @@ def read_metric(name: str) -> Reading | None:
     return READINGS.get(hyphenate(name))
 
 
+@lru_cache(maxsize=2**12)
 def read_heading(text: str) -> tuple[Reading | None, bool]:  # noqa: PLR0911
     """What a heading tells, as `# Selected`, `% hired` or `Selection rate (%)`, and if in percent.
 
@@ -156,7 +158,7 @@ def read_title(text: str) -> Reading | None:
     return next(iter(found)) if len(found) == 1 else None
 
 
-def compares_groups(name: str) -> bool:
+def is_comparison(name: str) -> bool:
     """Whether a heading is of a number that compares groups, as an impact ratio."""
     return bool(_COMPARES.search(hyphenate(re.sub(r"[^\w/-]+", " ", name.casefold()))))
 
@@ -211,7 +213,7 @@ def explain_unknown(name: object) -> str:
     written = hyphenate(name) if isinstance(name, str) else ""
     if written in AMBIGUOUS:
         return f"{name!r} has two meanings: {list_meanings(AMBIGUOUS[written])}"
-    if compares_groups(written):
+    if is_comparison(written):
         return (
             f"{name!r} compares groups, and is not read, though it may tell of people: give the "
             "rate of each group"

@@ -32,6 +32,8 @@ _TAKEN_OVER = {
 }  # fmt: skip
 """Numbers of people that other rates are taken over."""
 _LISTED = 4
+_MOST_ROWS = 20_000
+"""Of a table in another form than the long one."""
 _ROUNDED = 8
 """Numbers that are all multiples of one, by which one sees that they were rounded."""
 
@@ -93,6 +95,8 @@ def read_tables(
     """
     if unit is not None:
         check_choice("unit", unit, UNITS)
+    if (rows := sum(len(grid.rows) for grid in grids)) > _MOST_ROWS:
+        raise InputError(f"{grids[0].name}: {rows:,} rows are too many; write the long form")
     layout = read_layouts(grids, names)
     if strict and layout.unread:
         name, why = next(iter(layout.unread.items()))
@@ -152,36 +156,44 @@ def read_table(
     return replace(read.report, read_as=read.told, unread=read.warning, mapped=mapped)
 
 
-def _read_long_form(  # noqa: PLR0911
+def _read_long_form(
     source: Any, names: KnownNames, secret: Sequence[str], groups: Sequence[str] | None,
     decimals: int | None,
 ) -> ReportRows | None:  # fmt: skip
     """The report of a table that fpbench wrote, or that is written alike; None of another."""
     import pandas as pd
 
-    if names.mapping or len(secret) > 1:
+    rows, columns = 0, set[str]()
+    read: Any = None
+    if isinstance(source, pd.DataFrame):
+        rows, columns, read = len(source), set(map(str, source.columns)), read_frame
+        given: tuple[Any, ...] = (source,)
+    elif isinstance(source, str | Path) and str(source) != "-" and Path(source).is_file():
+        content, kind = load(Path(source)), Path(source).suffix.lower()
+        others: dict[str, Any] = {
+            ".json": from_json_text, ".parquet": from_parquet_bytes, ".pq": from_parquet_bytes
+        }  # fmt: skip
+        read, given = others.get(kind, from_csv_bytes), (content, source)
+        rows = content.count(b"\n")
+        head = content[:10_000].partition(b"\n")[0].decode("utf-8", "replace")
+        columns = {name.strip(' "\r\ufeff') for name in head.split(",")}
+        if kind in others:
+            own = b"fpbench-report" in content
+            columns = set(FIXED_COLUMNS if own else FIXED_COLUMNS[:4])
+    if read is None or not set(FIXED_COLUMNS[:3]) <= columns:
+        return None
+    # What only fpbench writes is not read in another way, where it is wrong.
+    own = bool(columns & set(FIXED_COLUMNS[4:])) or rows > _MOST_ROWS
+    if not own and (names.mapping or len(secret) > 1):
         return None
     try:
-        if isinstance(source, pd.DataFrame):
-            if not set(FIXED_COLUMNS[:3]) <= set(map(str, source.columns)):
-                return None
-            report = read_frame(source, groups, decimals)
-        elif isinstance(source, str | Path) and str(source) != "-" and Path(source).is_file():
-            content, kind = load(Path(source)), Path(source).suffix.lower()
-            read: Any = from_csv_bytes
-            if kind == ".json":
-                read = from_json_text
-            elif kind in (".parquet", ".pq"):
-                read = from_parquet_bytes
-            elif not {b"group", b"metric", b"value"} <= set(
-                content[:10_000].splitlines()[0].replace(b" ", b"").split(b",")
-            ):
-                return None
-            report = read(content, source, groups, decimals)
-        else:
-            return None
-    except (InputError, IndexError):
+        report: ReportRows = read(*given, groups, decimals)
+    except InputError:
+        if own:
+            raise
         return None
+    if own:
+        return report
     sized = report.is_rate & (report.n > 0) & (report.within == 0) & ~report.noisy
     people = np.nan_to_num(report.value[sized] * report.n[sized])
     if np.any(np.abs(people - np.rint(people)) > WHOLE) and not report.round_to:
