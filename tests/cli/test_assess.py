@@ -108,6 +108,7 @@ def test_the_record_says_all_that_matters(work, command):
         "seconds": 120.0, "search": False, "decimals": None, "positive": None,
         "prediction": ["hired"], "label": None, "group": "sex",
         "beliefs": "learnt", "household": None, "placebo": False,
+        "unit": None, "map": {},
     }  # fmt: skip
     numbers = {"without", "with", "leak", "leak_expected", "limit", "bits", "error_bound"}
     assert all(isinstance(record["measures"][name], float) for name in numbers)
@@ -273,12 +274,10 @@ def test_what_is_wrong_in_the_report_is_named_with_file_row_and_column(work, com
     refuse("people.csv, column 'sex', row ", "is not a group of the report")
     (work / "much.csv").write_text(original.replace("likely", "unlikely", 1))
     refuse("much.csv: the people have no column 'unlikely'", "did you mean 'likely'?")
-    (work / "much.csv").write_text(original.replace("metric", "metrics", 1))
-    refuse("much.csv: the report has no column 'metric'")
     (work / "odd.json").write_text('{"a": 1}')
-    refuse("odd.json: a report in JSON is a list of rows", name="odd.json")
+    refuse("odd.json: cannot be read as a table in JSON", name="odd.json")
     (work / "odd.json").write_text("[")
-    refuse("odd.json cannot be read as a JSON file", name="odd.json")
+    refuse("odd.json: cannot be read as a table in JSON", name="odd.json")
     refuse("gone.csv: cannot be read: No such file", name="gone.csv")
 
 
@@ -388,9 +387,9 @@ def test_metrics_may_have_the_names_of_the_field(work, command):
         for name in ("ours.csv", "theirs.csv")
     ]
     assert measures[0] == measures[1]
-    frame.assign(metric="accuracy").to_csv(work / "theirs.csv", index=False)
+    frame.assign(metric="F1").to_csv(work / "theirs.csv", index=False)
     bad(command("assess", "theirs.csv", *FAST),
-        "theirs.csv: row 0, column 'metric': unknown metric 'accuracy'; valid: selection-rate, true",
+        "theirs.csv: row 0, column 'metric': unknown metric 'F1'; valid: selection-rate, true",
         "(leave out rows of other metrics; what they tell is not assessed)")  # fmt: skip
 
 
@@ -510,3 +509,35 @@ def test_what_the_page_tells_to_type_does_what_it_says(tmp_path, command, monkey
              "riskiest", "riskiest_alone", "change"}  # fmt: skip
     assert named <= set(told)
     assert all(f"`{name}`" in text for name in named)
+
+
+@pytest.mark.slow
+def test_a_table_of_two_attributes_is_judged_for_each_and_for_both(work, command):
+    people = pd.read_csv(work / "people.csv")
+    people["race"] = np.where(np.arange(len(people)) % 3 == 0, "b", "w")
+    people.to_csv(work / "people.csv", index=False)
+    table = people.groupby(["race", "sex"]).hired.agg(["size", "sum"]).reset_index()
+    table.columns = ["Race", "Sex", "# of Applicants", "Einladungen"]
+    table.to_csv(work / "audit.csv", index=False, sep=";")
+    options = ("--group", "sex", "--group", "race", "--prediction", "hired", "--no-search")
+    files = ("assess", "audit.csv", "--people", "people.csv", *options)
+    told = fine(command(*files, "--map", "Einladungen=selected", "--explain")).stdout
+    assert "Einladungen=selected" in told and "# of Applicants=people" in told
+    (work / "names.txt").write_text(told)
+    loose = ("--max-leak", "90%", "--max-proven", 240, "--json", "record.json")
+    told = fine(command(*files, *loose, "--map", "names.txt")).stdout
+    assert told.startswith(
+        "May be published within these limits; judged for sex, race, sex x race."
+    )
+    record = json.loads((work / "record.json").read_text())
+    assert list(record["assessments"]) == ["sex", "race", "sex x race"] and record["passes"]
+    unread = fine(command(*files, *loose[:4]))
+    assert "not read: 1 of 4 columns (Einladungen" in " ".join(unread.stdout.split())
+    bad(command(*files, "--strict"), "Einladungen", "strict")
+
+
+def test_a_mapping_is_texts_and_meanings(work, command):
+    bad(command("assess", "much.csv", *FAST, "--map", "nothing"), "--map nothing", "TEXT=MEANING")
+    bad(command("assess", "much.csv", *FAST, "--map", "a="), "--map a=", "TEXT=MEANING")
+    bad(command("assess", "much.csv", *FAST, "--group", "sex"), "--group names 'sex' twice")
+    bad(command("assess", "much.csv", *FAST, "--unit", "feet"), "unit", "percent")

@@ -265,8 +265,8 @@ def _name_columns(
     other: DataFrame | None,
     attributes: DataFrame | None,
     apart: Sequence[str | None],
-) -> tuple[KnownNames, tuple[str, ...], tuple[str, ...] | None]:
-    """What a table may call the people's columns, the attribute, and its groups."""
+) -> tuple[KnownNames, tuple[str, ...]]:
+    """What a table may call the people's columns, and the attribute."""
     where = next(
         (one for one in (frame, other) if one is not None and names.find("group", one) in one), None
     )
@@ -280,8 +280,8 @@ def _name_columns(
     label = apart[-2]
     features = frame.drop(columns=[name for name in apart if name is not None])
     predicted = tuple(name for name in apart[:-2] if name is not None)
-    known = KnownNames(secrets, features, predicted, label, names.positive)
-    return known, tuple(secrets), groups
+    known = KnownNames(secrets, features, predicted, label, names.positive, groups=groups)
+    return known, tuple(secrets)
 
 
 def _read_series(
@@ -290,7 +290,6 @@ def _read_series(
     decimals: int | None,
     names: KnownNames,
     secret: tuple[str, ...],
-    known_groups: tuple[str, ...] | None,
     options: TableOptions,
 ) -> ReportSeries:
     """The reports, all with the groups that occur in any of them."""
@@ -307,7 +306,7 @@ def _read_series(
             for file in reports
         ]  # fmt: skip
 
-    read = read_each(known_groups)
+    read = read_each(None)
     groups = read[0].groups
     if any(report.groups != groups for report in read):
         groups = tuple(sorted({name for report in read for name in report.groups}))

@@ -191,8 +191,8 @@ def name_people(
     groups: Any,
     known_people: DataFrame | None,
     positive: Any,
-) -> tuple[KnownNames, tuple[str, ...], tuple[str, ...] | None]:
-    """What a table may call people's columns, the attribute, and its groups.
+) -> tuple[KnownNames, tuple[str, ...]]:
+    """What a table may call people's columns, and the attribute.
 
     Parameters as of `fpbench.assess`.
     """
@@ -213,9 +213,9 @@ def name_people(
     own = [str(getattr(part, "name", None) or "") for part in (predictions, labels)]
     known = KnownNames(
         secrets, X.loc[:, ~X.columns.duplicated()], (own[0],) if own[0] else (), own[1] or None,
-        None if positive is None else str(positive),
+        None if positive is None else str(positive), groups=names,
     )  # fmt: skip
-    return known, tuple(secrets), names
+    return known, tuple(secrets)
 
 
 def _list_groups(groups: Any) -> tuple[str, ...]:
@@ -224,17 +224,15 @@ def _list_groups(groups: Any) -> tuple[str, ...]:
     return name_values(pd.Categorical(groups).remove_unused_categories().categories)
 
 
-def read_reports(
-    reports: Any, names: KnownNames, secret: tuple[str, ...], groups: tuple[str, ...] | None
-) -> Any:
+def read_reports(reports: Any, names: KnownNames, secret: tuple[str, ...]) -> Any:
     """Reports, or tables of any form read as reports; those that are reports already stay."""
     if isinstance(reports, Mapping) and not hasattr(reports, "by_group"):
-        return {name: read_reports(one, names, secret, groups) for name, one in reports.items()}
+        return {name: read_reports(one, names, secret) for name, one in reports.items()}
     if isinstance(reports, list | tuple):
-        return [read_reports(one, names, secret, groups) for one in reports]
+        return [read_reports(one, names, secret) for one in reports]
     if isinstance(reports, FairnessReport):
         return reports
-    return FairnessReport.read_known(reports, names, secret, groups=groups)
+    return FairnessReport.read_known(reports, names, secret)
 
 
 def _name_reports(reports: Any) -> dict[str, Any]:

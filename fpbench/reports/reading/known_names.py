@@ -69,6 +69,8 @@ class KnownNames:
     mapping
         What texts of the table stand for: a metric, `n`, `value`, a column, a group; `-` for
         nothing.
+    groups
+        The people's groups, of crossed attributes those that people are in.
     """
 
     secrets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -77,6 +79,7 @@ class KnownNames:
     label: str | None = None
     positive: str | None = None
     mapping: Mapping[str, str] = field(default_factory=dict)
+    groups: tuple[str, ...] | None = None
 
     @cached_property
     def _mapped(self) -> dict[str, str]:

@@ -93,8 +93,6 @@ def read_tables(
     InputError
         If nothing can be read, or can be read in two ways: names both, and what decides.
     """
-    if unit is not None:
-        check_choice("unit", unit, UNITS)
     if (rows := sum(len(grid.rows) for grid in grids)) > _MOST_ROWS:
         raise InputError(f"{grids[0].name}: {rows:,} rows are too many; write the long form")
     layout = read_layouts(grids, names)
@@ -133,22 +131,29 @@ def read_table(
     strict: bool = False,
 ) -> ReportRows:
     """The report of a file, frame or `MetricFrame`; see `FairnessReport.read`."""
-    if groups is None and secret:
-        groups = cross_names(names, secret)
+    if unit is not None:
+        check_choice("unit", unit, UNITS)
+    long: ReportRows | InputError | None = None
     if hasattr(source, "by_group") and hasattr(source, "sensitive_levels"):
         grids = [_take_metric_frame(source, names)]
         if not secret and not names.secrets:
             names, secret = _find_levels(source, names)
     else:
-        own = _read_long_form(source, names, secret, groups, decimals)
-        if own is not None:
-            return own
+        long, certain = _read_long_form(source, names, secret, groups, decimals)
+        if certain and isinstance(long, ReportRows):
+            return long
         grids = read_grids(source)
+    if groups is None:
+        groups = names.groups or (cross_names(names, secret) if secret else None)
     try:
         read = read_tables(
             grids, names, secret, unit=unit, decimals=decimals, groups=groups, strict=strict
         )
     except InputError as error:
+        if isinstance(long, ReportRows):
+            return long
+        if long is not None:
+            raise long from None
         file = grids[0].name
         text = str(error)
         raise type(error)(text if text.startswith(file) else f"{file}: {text}") from None
@@ -159,20 +164,23 @@ def read_table(
 def _read_long_form(
     source: Any, names: KnownNames, secret: Sequence[str], groups: Sequence[str] | None,
     decimals: int | None,
-) -> ReportRows | None:  # fmt: skip
-    """The report of a table that fpbench wrote, or that is written alike; None of another."""
+) -> tuple[ReportRows | InputError | None, bool]:  # fmt: skip
+    """The report of a table that fpbench wrote, or that is written alike, and if that is certain.
+
+    An error, if it cannot be read in this form; None of another form.
+    """
     import pandas as pd
 
-    rows, columns = 0, set[str]()
+    rows, columns, kind = 0, set[str](), ""
     read: Any = None
+    others: dict[str, Any] = {
+        ".json": from_json_text, ".parquet": from_parquet_bytes, ".pq": from_parquet_bytes
+    }  # fmt: skip
     if isinstance(source, pd.DataFrame):
         rows, columns, read = len(source), set(map(str, source.columns)), read_frame
         given: tuple[Any, ...] = (source,)
     elif isinstance(source, str | Path) and str(source) != "-" and Path(source).is_file():
         content, kind = load(Path(source)), Path(source).suffix.lower()
-        others: dict[str, Any] = {
-            ".json": from_json_text, ".parquet": from_parquet_bytes, ".pq": from_parquet_bytes
-        }  # fmt: skip
         read, given = others.get(kind, from_csv_bytes), (content, source)
         rows = content.count(b"\n")
         head = content[:10_000].partition(b"\n")[0].decode("utf-8", "replace")
@@ -181,24 +189,27 @@ def _read_long_form(
             own = b"fpbench-report" in content
             columns = set(FIXED_COLUMNS if own else FIXED_COLUMNS[:4])
     if read is None or not set(FIXED_COLUMNS[:3]) <= columns:
-        return None
+        return None, False
     # What only fpbench writes is not read in another way, where it is wrong.
     own = bool(columns & set(FIXED_COLUMNS[4:])) or rows > _MOST_ROWS
     if not own and (names.mapping or len(secret) > 1):
-        return None
+        return None, False
     try:
         report: ReportRows = read(*given, groups, decimals)
-    except InputError:
+    except InputError as error:
         if own:
             raise
-        return None
+        return None if kind in others else error, False
     if own:
-        return report
+        return report, True
+    known = {value for one in secret for value in names.secrets.get(one, ())}
+    if known and set(report.groups) - known:
+        return report, False
     sized = report.is_rate & (report.n > 0) & (report.within == 0) & ~report.noisy
     people = np.nan_to_num(report.value[sized] * report.n[sized])
     if np.any(np.abs(people - np.rint(people)) > WHOLE) and not report.round_to:
-        return None
-    return report
+        return report, False
+    return report, True
 
 
 def _take_metric_frame(frame: Any, names: KnownNames) -> Grid:
