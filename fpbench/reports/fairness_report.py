@@ -452,18 +452,9 @@ class FairnessReport(ReportRows):
             secrets = {chosen[0]: tuple(groups)} if groups is not None and len(chosen) == 1 else {}
             order = groups
         known = KnownNames(secrets, X, mapping=names or {})
-        return cls.read_known(
+        return read_by_names(
             source, known, chosen, groups=order, unit=unit, decimals=decimals, strict=strict
         )
-
-    @classmethod
-    def read_known(
-        cls, source: Any, names: KnownNames, secret: Sequence[str], **options: Any
-    ) -> FairnessReport:
-        """As `read`, by all that is known of the people."""
-        if isinstance(source, cls):
-            return source
-        return cls._of(read_table(source, names, secret, **options))
 
     @classmethod
     def from_metric_frame(
@@ -700,6 +691,15 @@ class FairnessReport(ReportRows):
         """
         check_same_rows(X=X, predictions=predictions, labels=labels)
         return find_facts(self, X, predictions, labels)
+
+
+def read_by_names(
+    source: Any, names: KnownNames, secret: Sequence[str], **options: Any
+) -> FairnessReport:
+    """As `FairnessReport.read`, by all that is known of the people."""
+    if isinstance(source, FairnessReport):
+        return source
+    return FairnessReport._of(read_table(source, names, secret, **options))
 
 
 def _read(file: str | Path, kind: str) -> bytes:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fpbench import FairnessReport, InputError, assess
+from fpbench.reports.fairness_report import read_by_names
 from fpbench.reports.reading.cells import find_decimal_mark, read_cell
 from fpbench.reports.reading.grids import parse_table
 from fpbench.reports.reading.known_names import KnownNames
@@ -61,7 +62,7 @@ def read(source, people, **options):
         {"who": tuple(sorted(people.who.unique()))}, people[["dept"]], ("hired",),
         mapping=options.pop("mapping", {}),
     )  # fmt: skip
-    return FairnessReport.read_known(source, names, ("who",), **options)
+    return read_by_names(source, names, ("who",), **options)
 
 
 def assert_same(report, people, metrics=("selection-rate",)):
@@ -251,7 +252,7 @@ def read_text(source, people, label=None, secrets=("who",), **options):
     if isinstance(source, str):
         source = [list_grid(source)]
     return (
-        FairnessReport.read_known(source, names, secrets, **options)
+        read_by_names(source, names, secrets, **options)
         if not isinstance(source, list)
         else FairnessReport._of(read_tables(source, names, secrets, **options).report)
     )

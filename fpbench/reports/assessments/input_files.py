@@ -14,7 +14,7 @@ from fpbench.base.errors import InputError, suggest_name
 from fpbench.data.groups import group_codes
 from fpbench.reports.assessments.prior_beliefs import KNOWN_COLUMNS, code_groups
 from fpbench.reports.assessments.report_series import ReadReports, ReportSeries
-from fpbench.reports.fairness_report import FairnessReport
+from fpbench.reports.fairness_report import FairnessReport, read_by_names
 from fpbench.reports.reading.known_names import KnownNames
 from fpbench.reports.reading.long_form import LEAVE_INDEX, numbers_rows
 from fpbench.reports.slices import Codes, name_values, strip_zeros
@@ -299,7 +299,7 @@ def _read_series(
     def read_each(groups: tuple[str, ...] | None) -> list[FairnessReport]:
         own = replace(names, mapping=options.mapping)
         return [
-            FairnessReport.read_known(
+            read_by_names(
                 file, own, secret, groups=groups, decimals=decimals, unit=options.unit,
                 strict=options.strict,
             )

@@ -15,7 +15,7 @@ from fpbench.claims.combined_facts import join_reports
 from fpbench.claims.set_counts import ContradictionError, Facts, Mask
 from fpbench.data.groups import group_codes
 from fpbench.reports.facts import Suppressed, find_facts_and_rows
-from fpbench.reports.fairness_report import FairnessReport
+from fpbench.reports.fairness_report import FairnessReport, read_by_names
 from fpbench.reports.reading.known_names import KnownNames
 from fpbench.reports.slices import Codes, check_bits, cross_groups, name_values
 
@@ -232,7 +232,7 @@ def read_reports(reports: Any, names: KnownNames, secret: tuple[str, ...]) -> An
         return [read_reports(one, names, secret) for one in reports]
     if isinstance(reports, FairnessReport):
         return reports
-    return FairnessReport.read_known(reports, names, secret)
+    return read_by_names(reports, names, secret)
 
 
 def _name_reports(reports: Any) -> dict[str, Any]:

@@ -200,16 +200,12 @@ def _read_long_form(
         if own:
             raise
         return None if kind in others else error, False
-    if own:
-        return report, True
     known = {value for one in secret for value in names.secrets.get(one, ())}
-    if known and set(report.groups) - known:
-        return report, False
+    others_too = bool(known and set(report.groups) - known)
     sized = report.is_rate & (report.n > 0) & (report.within == 0) & ~report.noisy
     people = np.nan_to_num(report.value[sized] * report.n[sized])
-    if np.any(np.abs(people - np.rint(people)) > WHOLE) and not report.round_to:
-        return report, False
-    return report, True
+    whole = bool(report.round_to) or not np.any(np.abs(people - np.rint(people)) > WHOLE)
+    return report, own or (whole and not others_too)
 
 
 def _take_metric_frame(frame: Any, names: KnownNames) -> Grid:
