@@ -260,8 +260,8 @@ def test_what_is_wrong_in_the_report_is_named_with_file_row_and_column(work, com
 
     broken(4, n="500")
     refuse("much.csv: row 4, column 'n'", "the report is about other people")
-    broken(3, value="x")
-    refuse("much.csv: row 3, column 'value': 'x' is not a number")
+    broken(3, value="many")
+    refuse("much.csv: row 3, column 'value': 'many' is not a number")
     broken(3, metric="selection-rat")
     refuse("much.csv: row 3, column 'metric'", "did you mean 'selection-rate'?")
     broken(6, a="9")
@@ -524,14 +524,14 @@ def test_a_table_of_two_attributes_is_judged_for_each_and_for_both(work, command
     told = fine(command(*files, "--map", "Einladungen=selected", "--explain")).stdout
     assert "Einladungen=selected" in told and "# of Applicants=people" in told
     (work / "names.txt").write_text(told)
-    loose = ("--max-leak", "90%", "--max-proven", 240, "--json", "record.json")
+    loose = ("--max-leak", "90%", "--max-proven", 240, "--beliefs", "shares", "--json", "record.json")
     told = fine(command(*files, *loose, "--map", "names.txt")).stdout
     assert told.startswith(
         "May be published within these limits; judged for sex, race, sex x race."
     )
     record = json.loads((work / "record.json").read_text())
     assert list(record["assessments"]) == ["sex", "race", "sex x race"] and record["passes"]
-    unread = fine(command(*files, *loose[:4]))
+    unread = fine(command(*files, *loose[:6]))
     assert "not read: 1 of 4 columns (Einladungen" in " ".join(unread.stdout.split())
     bad(command(*files, "--strict"), "Einladungen", "strict")
 

@@ -210,6 +210,15 @@ def check_shape(write, people, file):
     return report
 
 
+def check_facts(report, people):
+    """Facts hold the true numbers of people of every group."""
+    facts = report.facts(people[["dept"]], people.hired)
+    truth = people.who.to_numpy()[:, None] == np.array(report.groups)
+    counts = facts.count(truth.astype(float))
+    assert (facts.low <= counts).all() and (counts <= facts.high).all()
+    return facts
+
+
 @pytest.mark.parametrize("write", EXACT)
 @settings(max_examples=10, deadline=None)
 @given(people=draw_people(300))
@@ -226,7 +235,22 @@ def test_its_facts_are_those_of_the_people(write, people, tmp_path_factory):
         pytest.importorskip("openpyxl")
         pytest.importorskip("python_calamine")
     report = check_shape(write, people, tmp_path_factory.getbasetemp() / f"{write.__name__}.slow")
-    report.facts(people[["dept"]], people.hired)
+    check_facts(report, people)
+
+
+@settings(max_examples=6, deadline=None)
+@given(people=draw_people(300), least=st.integers(2, 30), digits=st.integers(0, 3), data=st.data())
+def test_suppressed_and_rounded_tables_say_nothing_false(people, least, digits, data):
+    own = count(people, "dept", "who")
+    rate = (own.Hired / own.Applicants).map(f"{{:.{digits}%}}".format)
+    small = own.Applicants < least
+    sizes = data.draw(st.booleans())
+    table = own.assign(**{
+        "Selection rate": rate.where(~small, data.draw(st.sampled_from(["*", f"n<{least}", "-"]))),
+        "n": own.Applicants.astype(str).where(~small, f"<{least}"),
+    }).drop(columns=["Applicants", "Hired", *([] if sizes else ["n"])])  # fmt: skip
+    report = read_text(table.to_csv(index=False), people)
+    check_facts(report, people)
 
 
 COUNTS = ("true-positives", "false-positives", "false-negatives", "true-negatives")

@@ -197,8 +197,11 @@ def _read_long_form(
     try:
         report: ReportRows = read(*given, groups, decimals)
     except InputError as error:
+        text = str(error)
+        if given[1:] and not text.startswith(str(source)):
+            error = InputError(f"{source}: {text}")
         if own:
-            raise
+            raise error from None
         return None if kind in others else error, False
     known = {value for one in secret for value in names.secrets.get(one, ())}
     others_too = bool(known and set(report.groups) - known)

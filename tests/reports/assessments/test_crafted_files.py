@@ -61,10 +61,10 @@ CRAFTED = {
     "digits": (write([(f'"[{DIGITS}x, 2)"', "f", "selection-rate", 0.5, 2)]), "column 'age': .* letters"),
     "marks": (write([(MARKS, "f", "selection-rate", 0.5, 2)]), "column 'age': .* has 120,001 letters"),
     "a metric of marks": (write([("a", "f", MARKS, 0.5, 2)]), "column 'metric': .* letters"),
-    "groups": (write(("1", f"g{i}", "selection-rate", 0.5, 2) for i in range(50_000)), "'g0' is the group of none of the people"),
+    "groups": (write(("1", f"g{i}", "selection-rate", 0.5, 2) for i in range(50_000)), "50,000 groups are more"),
     "slices without groups": (
         write((f"s{i}", f"g{i % 1000}", "selection-rate", 0.5, 2) for i in range(30_000)),
-        "'g0' is the group of none of the people",
+        "30,000 rows for 1,000 groups",
     ),
     "a metric with a zero byte": (f"{HEAD}\nf,selection-rate\0,0.5,20\nm,selection-rate\0,0.5,20\n", "line 2: holds a zero byte"),
 }  # fmt: skip
