@@ -524,7 +524,16 @@ def test_a_table_of_two_attributes_is_judged_for_each_and_for_both(work, command
     told = fine(command(*files, "--map", "Einladungen=selected", "--explain")).stdout
     assert "Einladungen=selected" in told and "# of Applicants=people" in told
     (work / "names.txt").write_text(told)
-    loose = ("--max-leak", "90%", "--max-proven", 240, "--beliefs", "shares", "--json", "record.json")
+    loose = (
+        "--max-leak",
+        "90%",
+        "--max-proven",
+        240,
+        "--beliefs",
+        "shares",
+        "--json",
+        "record.json",
+    )
     done = command(*files, *loose, "--map", "names.txt", "--seconds", 20)
     first = done.stdout.partition("\n\n")[0].replace("\n", " ")
     assert first.endswith("judged for sex, race, sex x race.")

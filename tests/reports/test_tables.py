@@ -311,6 +311,7 @@ PEOPLE["race"] = ["w", "b"] * 20 + ["w"] * 60
     ("who,n,selected,rate\nf,40,10,30.1%\nm,60,3,5%\n", {}, "30.1% of 40 is no whole number"),
     ("who,n,selected,rate\nf,40,10,30.0%\nm,60,3,5%\n", {}, "10 of 40 people, and the rate 30.0%"),
     ("who,selection rate,n\nf,0.1234,40\nm,0.4567,60\n", {}, "Are there weights of people"),
+    ("who,n,selction rate\nf,40,0.5\nm,60,1\n", {}, "'selction rate'; did you mean 'selection-rate'"),
     ("who,n\nf,1.5\nm,2\n", {}, "'1.5' is no whole number of people"),
     ("metric,f,m\nDisparate impact,0.8,1\n", {}, "compares groups .a metric of each group"),
 ])  # fmt: skip

@@ -31,6 +31,7 @@ from fpbench.reports.reading.metric_names import (
     UNREAD,
     Reading,
     explain_unknown,
+    find_near_metric,
     is_comparison,
     list_meanings,
     read_heading,
@@ -535,6 +536,7 @@ class _Block:
             return column
         if unknown and column.reading is None and PREDICTION not in column.keys:
             text = unknown[0]
+            self._refuse_misspelling(text)
             why = self._explain(text)
             if not cells or (
                 len(set(map(str, cells))) == 1
@@ -553,6 +555,15 @@ class _Block:
                 return replace(column, unread="numbers the rows", follows=True)
             return replace(column, unread="has no heading")
         return column
+
+    def _refuse_misspelling(self, text: str) -> None:
+        """Refuse a name that seems to be one of a metric, mistyped."""
+        near = find_near_metric(text)
+        if near is not None and not is_comparison(text):
+            raise InputError(
+                f"{self.grid.name}: unknown metric {text!r}; did you mean {near!r}? (--map "
+                f"{text!r}={near}, or --map {text!r}=- leaves it out)"
+            )
 
     def _explain(self, text: str) -> str:
         own = hyphenate(text)
@@ -817,6 +828,7 @@ class _Block:
             if text := keys.get(_METRIC, ""):
                 reading, percent = read_heading(self.names.map(text))
                 if reading is None:
+                    self._refuse_misspelling(text)
                     where = self.layout.follows if is_comparison(text) else self.layout.unread
                     where[text] = self._explain(text)
                     continue
