@@ -132,7 +132,7 @@ def read_files(
     paths = _number_reports(reports)
     checksums = {
         what: sha256(load_content(file)).hexdigest()
-        for what, file in paths.items() if file.is_file()
+        for what, file in paths.items() if str(file) != "-" and not file.is_dir()
     }  # fmt: skip
     checksums["people"] = table.checksum
     frame = table.frame
