@@ -10,28 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from fpbench.api.given_model import PREDICTION, SCORE, read_answers
 from fpbench.base.argument_types import check_methods
 from fpbench.base.arguments import (
     check_columns_distinct,
-    check_same_rows,
     check_whole_number,
+    count_rows,
     show_value,
     to_path,
 )
-from fpbench.base.arrays import (
-    are_fractions,
-    check_binary,
-    check_present,
-    explain_shape,
-    list_values,
-    suggest_binary,
-    to_plain,
-)
+from fpbench.base.arrays import to_plain
 from fpbench.base.errors import InputError
 from fpbench.base.sheet import write_html
-from fpbench.base.text import format_percent, show_lines
+from fpbench.base.text import format_percent, format_points, show_lines
 from fpbench.base.threads import use_one_thread
 from fpbench.claims.rates import is_metric
 from fpbench.components.attack_kinds import Adversary, Corrector, Disclosure
@@ -42,13 +35,14 @@ from fpbench.components.own_measures import GLOSSARY
 from fpbench.components.records import CalibratedGuess, Predictions, Scores
 from fpbench.components.sights import keep_model_sights, list_sights
 from fpbench.data.groups import group_codes
+from fpbench.data.people import read_people
 from fpbench.data.sample import Codes, Sample, Split
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
 from fpbench.matrix.step import Step
-from fpbench.models.model_outputs import read_predictions
+from fpbench.models.model_outputs import choose_people
 from fpbench.results.leaderboard import Leaderboard, make_sheet
 from fpbench.results.rows.beside_others import add_comparisons
-from fpbench.results.sentences import describe_added, list_words
+from fpbench.results.sentences import list_words
 from fpbench.results.snapshot import Snapshot
 from fpbench.results.waterfall import make_waterfall_sheet
 from fpbench.store.results import Results
@@ -65,12 +59,14 @@ _LEAST_KNOWN = 10
 """Least number of known people: some train the adversary, and some calibrate it."""
 _MISSING = "(missing)"
 _RANK_BY = "with_accuracy"
+_FEW = 200
+"""Fewer people than this tell too little: the result says so."""
 
 
 @check_methods
 @dataclass(frozen=True, eq=False)
 class AttackResult:
-    """The result of an attack on a model; prints itself in at most three sentences and a note.
+    """The result of an attack on a model; prints itself, the verdict first.
 
     Attributes
     ----------
@@ -91,17 +87,24 @@ class AttackResult:
         the disclosure too.
     disclosed
         Whether anything was disclosed besides the model's output.
+    added
+        What the model adds to the share guessed right without it, and the ends of a 95 % interval
+        over people; None if the adversary does not look at the model.
     never_attacked
         Number of people who are not in `people`.
     warnings
         Problems that distort the attack, such as groups among the features.
+    notes
+        What was assumed about the model and its labels.
     """
 
     people: DataFrame
     rows: tuple[Mapping[str, Any], ...] = field(repr=False)
     disclosed: bool
+    added: tuple[float, float, float] | None = None
     never_attacked: int = 0
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def _snapshot(self) -> Snapshot:
@@ -118,38 +121,56 @@ class AttackResult:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The results: largest group, without and with the model, with the disclosure."""
-        largest = format_percent(self._average("majority_accuracy"))
-        first = f"Naming the largest group is right for {largest} %."
+        """The verdict on the model, the accuracies behind it, and what the disclosure adds."""
         disclosed = self.leaderboard().sentences[2:] if self.disclosed else ()
         # The caller of `attack` has published nothing yet.
         claim = f"Publishing a true claim of {self.rows[0].get('claim_metric')}"
         meant = (text.replace("The published claim", claim, 1) for text in disclosed)
-        return (first, self._describe_model(), *meant)
+        return (*self._describe_model(), *meant)
 
     @property
     def _opening(self) -> tuple[str, ...]:
-        """Warnings, then the sentences."""
-        return (*(f"warning: {text}." for text in self.warnings), *self.sentences)
+        """The verdict, warnings, then the other sentences."""
+        verdict, *others = self.sentences
+        return (verdict, *(f"warning: {text}." for text in self.warnings), *others)
 
-    def _describe_model(self) -> str:
-        """The accuracy without the model, and what the model adds."""
+    def _describe_model(self) -> tuple[str, str]:
+        """What the model adds to what is known without it, and the accuracies."""
         row, right = self.rows[0], format_percent(self._average("without_accuracy"))
+        largest = format_percent(self._average("majority_accuracy"))
+        naming = f"naming the largest group is right for {largest} %"
         name, seen = row["adversary"], str(row["adversary_sees"]).split(", ")
         said = list_words([one for one in seen if one in keep_model_sights(seen)])
         known = list_words([one for one in seen if one not in keep_model_sights(seen)])
         if not said:
-            from_known = f"From {known or 'nothing'} the attack guesses {right} % ({name})"
-            return f"{from_known}, which does not look at the model."
+            return (
+                f"The attack does not look at your model: from {known or 'nothing'} it guesses "
+                f"{right} %.",
+                f"It is {name}; {naming}.",
+            )
+        added, side = self._describe_added()
         if not known:
-            return f"From {said} the attack guesses {right} % ({name})."
-        before = self._average("without_model_accuracy")
-        added = np.array([row["without_accuracy"] - row["without_model_accuracy"]
-                          for row in self.rows])  # fmt: skip
+            return (
+                f"Your model {added} {side} what naming the largest group gets right.",
+                f"From its {said} the attack guesses {right} % ({name}); {naming}.",
+            )
+        before = format_percent(self._average("without_model_accuracy"))
         return (
-            f"From {known} the attack guesses {format_percent(before)} % ({name}), and with the "
-            f"model's {said} {right} %: the model {describe_added(added, added[None])}."
+            f"Your model {added} {side} what anybody guesses from the same people's {known}.",
+            f"From {known} the attack guesses {before} % ({name}), and with the model's {said} "
+            f"{right} %; {naming}.",
         )
+
+    def _describe_added(self) -> tuple[str, str]:
+        """What the model adds, and whether that is to or from what is guessed without it."""
+        assert self.added is not None
+        mean, low, high = self.added
+        ends = f"95 %: {format_points(low)} to {format_points(high)}"
+        if low <= 0 <= high:
+            few = f"{len(self.people):,} people can tell"
+            return f"adds nothing that {few} ({format_points(mean)} points, {ends})", "to"
+        verb, side = ("adds", "to") if mean > 0 else ("takes away", "from")
+        return f"{verb} {format_points(abs(mean)).lstrip('+')} points ({ends})", side
 
     def _average(self, name: str) -> float:
         """The mean of a measure over seeds."""
@@ -157,12 +178,13 @@ class AttackResult:
 
     @property
     def _notes(self) -> tuple[str, ...]:
-        """A note about the people missing in `people`."""
-        if not self.never_attacked:
-            return ()
+        """What was assumed, and whether people are too few."""
+        n = len(self.people)
+        if n + self.never_attacked >= _FEW:
+            return self.notes
         return (
-            f"people has {len(self.people):,} of {len(self.people) + self.never_attacked:,}: the "
-            "adversary knew the groups of the others at every seed",
+            f"Only {n:,} people are attacked: so few tell of great leaks only.",
+            *self.notes,
         )
 
     def figures(self) -> dict[str, str]:
@@ -220,12 +242,13 @@ class AttackResult:
 
 def attack(
     model: Any,
-    X: DataFrame | ArrayLike,
-    labels: ArrayLike,
-    groups: ArrayLike | DataFrame,
+    X: Any,
+    labels: Any,
+    groups: Any,
     *,
-    known: float | ArrayLike = 0.5,
+    known: Any = 0.5,
     positive: Any = None,
+    threshold: float | None = None,
     adversary: str | Mapping[str, Any] | Adversary = "a2",
     disclosure: str | Mapping[str, Any] | Disclosure | None = _CLAIM,
     corrector: str | Mapping[str, Any] | Corrector = "posterior",
@@ -242,25 +265,31 @@ def attack(
     ----------
     model
         Anything with `predict`, such as a scikit-learn pipeline, that accepts X; or its predictions
-        (n,).
+        (n,), or scores (n,) or (n, classes). It may predict classes, two or more, or numbers. One
+        whose `predict` takes `sensitive_features`, as fairlearn's do, is given the groups.
     X
-        Features of n people, a data frame or (n, d). It may have texts, booleans, dates and missing
-        values; the adversary does not see constant columns. A column that reveals everybody's group
-        gives a warning: the adversary reads the group there.
+        Features of n people, a data frame of pandas, polars, Arrow or whatever narwhals reads, or
+        (n, d). It may have texts, booleans, dates and missing values; the adversary does not see
+        constant columns. A column that reveals everybody's group gives a warning: the adversary
+        reads the group there.
     labels
-        (n,) true labels, of two values.
+        (n,) true labels, or numbers.
     groups
-        (n,) the sensitive attribute, or a data frame of several, which are crossed.
+        (n,) the sensitive attribute, or a data frame of several, which are crossed; or the name of
+        a column of X, or a list of names, which the adversary does not see then.
     known
         The people whose groups the adversary knows: a share, drawn for each seed; or (n,) booleans.
     positive
-        The label that counts as 1; needed if labels are not 0 and 1 or booleans.
+        The label that counts as 1, and that scores are of; by default the last of two classes, in
+        the order of the model or sorted, and the largest of several.
+    threshold
+        The least score at which it is predicted, if the model gives scores; .5 by default.
     adversary
         A name, a table with `use` and parameters, or a component. It may see only features, labels,
         predictions and scores (for which the model needs `predict_proba`).
     disclosure
         What is published: a name, a table or a component; None for nothing. By default a true claim
-        of the unfairness of the predictions.
+        of the unfairness of the predictions; of a model of numbers, nothing.
     corrector
         The corrector that uses any disclosure: a name, a table or a component.
     seeds
@@ -283,21 +312,29 @@ def attack(
     >>> bool(result.people["risk"].mean() > 0.7)
     True
     """
-    check_same_rows(X=X, labels=labels, groups=groups, model=model, known=known)
-    frame, features = _read_features(X)
+    people, groups, given = read_people(X, groups, labels=labels, model=model, known=known)
+    model = given["model"]
+    frame, features = _read_features(people)
     n = len(frame)
     codes, names = _read_groups(groups, n)
-    truth, classes = _read_labels(model, labels, positive, n, names)
-    parts = _draw_known(known, _read_seeds(seeds), codes, names)
-    adversary, corrector, disclosure = _resolve(adversary, corrector, disclosure)
-    predictions = _predict(model, X, classes)
-    columns: dict[str, Any] = {"labels": truth, "predictions": predictions, "sensitive": codes}
+    if count_rows(given["labels"]) not in (n, None):
+        raise InputError(f"labels: has {len(given['labels'])} values, but X has {n} rows")
+    parts = _draw_known(given["known"], _read_seeds(seeds), codes, names)
+    adversary, corrector, published = _resolve(adversary, corrector, disclosure)
+    answers = read_answers(
+        model, choose_people(model, X, people), given["labels"], groups, positive=positive,
+        threshold=threshold, group_names=names, sees=adversary.sees,
+    )  # fmt: skip
+    if answers.numeric and disclosure is _CLAIM:
+        adversary, corrector, published = _resolve(adversary, corrector, None)
+    columns: dict[str, Any] = {"predictions": answers.predictions, "sensitive": codes}
     if "scores" in adversary.sees:
-        columns["scores"] = _predict_scores(model, X, classes, n)
-    everyone = Sample(names, features=features, **columns)
+        columns["scores"] = answers.scores
+    seen = features.assign(**answers.in_full) if len(answers.in_full.columns) else features
+    everyone = Sample(names, features=seen, labels=answers.labels, **columns)
     labels_of_row = {
         "dataset": "your people", "learner": "your model", "adversary": adversary.name,
-        "disclosure": disclosure.name if disclosure else "nothing", "corrector": corrector.name,
+        "disclosure": published.name if published else "nothing", "corrector": corrector.name,
     }  # fmt: skip
     rows, tally = [], _Tally(n)
     for seed, told in parts:
@@ -306,7 +343,7 @@ def attack(
         started = time.perf_counter()
         with use_one_thread():  # like the workers of a run: the same numbers, and no waiting
             measures, outcome = _attack_once(
-                split, adversary, disclosure, corrector, seed, tuple(labels_of_row.items())
+                split, adversary, published, corrector, seed, tuple(labels_of_row.items())
             )
         seconds = time.perf_counter() - started
         rows.append({
@@ -314,13 +351,16 @@ def attack(
             "seconds": seconds, **measures,
         })  # fmt: skip
         tally.add(np.flatnonzero(~told), target.sensitive, outcome)
-    people = tally.frame(frame, codes, names)
-    seen = {"features": features, "labels": truth}
-    warnings = _warn_of_groups({name: seen[name] for name in seen if name in adversary.sees},
-                               frame.columns.tolist(), groups, codes, named=frame is X)  # fmt: skip
+    tallied = tally.frame(frame, codes, names)
+    visible = {"features": features, "labels": answers.labels}
+    warnings = _warn_of_groups(
+        {name: visible[name] for name in visible if name in adversary.sees},
+        frame.columns.tolist(), groups, codes, named=hasattr(people, "columns"),
+    )  # fmt: skip
     return AttackResult(
-        people, tuple(rows), disclosure is not None, n - len(people), tuple(warnings)
-    )
+        tallied, tuple(rows), published is not None, tally.bound_added(), n - len(tallied),
+        tuple(warnings), answers.notes,
+    )  # fmt: skip
 
 
 class _Outcome(NamedTuple):
@@ -332,6 +372,9 @@ class _Outcome(NamedTuple):
     """(n, K) the final probability of each group."""
     proven: NDArray[np.bool_]
     """(n,)."""
+    added: NDArray[np.float64] | None
+    """(n,) 1 where the guess is right only with the model, -1 where only without it; None of an
+    adversary that does not look at it."""
 
 
 class _Tally:
@@ -342,6 +385,7 @@ class _Tally:
         self._risk = np.zeros(people)
         self._right = np.zeros(people)
         self._proven = np.zeros(people, np.bool_)
+        self._added: NDArray[np.float64] | None = np.zeros(people)
 
     def add(self, rows: NDArray[np.intp], truth: Codes, outcome: _Outcome) -> None:
         """Count one seed: the people attacked, and (n,) their groups."""
@@ -349,6 +393,19 @@ class _Tally:
         self._risk[rows] += outcome.beliefs[np.arange(len(rows)), truth]
         self._right[rows] += outcome.guess == truth
         self._proven[rows] |= outcome.proven
+        if outcome.added is None:
+            self._added = None
+        elif self._added is not None:
+            self._added[rows] += outcome.added
+
+    def bound_added(self) -> tuple[float, float, float] | None:
+        """What the model adds for each attack, and its 95 % interval over people."""
+        if self._added is None:
+            return None
+        attacked = self._attacks > 0
+        mean = float(self._added.sum() / self._attacks.sum())
+        each = self._added[attacked] / self._attacks[attacked]
+        return mean, *bound_paired(each)
 
     def frame(self, X: DataFrame, codes: Codes, names: tuple[str, ...]) -> DataFrame:
         """A row for each person who was attacked."""
@@ -366,6 +423,21 @@ class _Tally:
             },
             index=X.index[attacked],
         )
+
+
+def bound_paired(differences: NDArray[np.float64]) -> tuple[float, float]:
+    """Ends of a 95 % interval of the mean difference of two shares of the same people.
+
+    `differences`: (n,) in [-1, 1], of each person. Half a person of each of the four outcomes is
+    added, so that people who all agree leave a width, too.
+
+    Source: Agresti, Min. Simple improved confidence intervals for comparing matched proportions.
+    Statistics in Medicine 24, 2005 (adjusted Wald).
+    """
+    n, total = len(differences) + 2, float(differences.sum())
+    spread = float((differences**2).sum()) + 1 - total**2 / n
+    half = 1.959964 * spread**0.5 / n
+    return max(-1.0, total / n - half), min(1.0, total / n + half)
 
 
 def _attack_once(
@@ -397,12 +469,21 @@ def _attack_once(
     claim = do("disclose", disclosure, (bare, predictions)) if disclosure else None
     corrected = do("correct", corrector, (bare, predictions, guess, claim))
     measures = do("score", None, (bare, predictions, guess, claim, corrected))
+    truth, added = target.sensitive, None
+    assert guess.beliefs is not None
+    right = name_likeliest(guess.beliefs)[0] == truth
+    if adversary.sees & _OF_MODEL:
+        added = right.astype(float) - (truth == np.bincount(truth).argmax())
     if adversary.sees_without_model and adversary.sees_without_model < adversary.sees:
-        silent = _show(adversary, _silence(target), _silence(told))
-        blind: CalibratedGuess = do("guess", adversary, (bare, *silent, *tuned))
+        target, told = _silence(target), _silence(told)
+        of_target = target.only(_OF_PEOPLE)
+        silent = Split(of_target, of_target, told.only(_OF_PEOPLE))
+        shown = _show(adversary, target, told)
+        blind: CalibratedGuess = do("guess", adversary, (silent, *shown, *tuned))
         assert blind.beliefs is not None
-        right = name_likeliest(blind.beliefs)[0] == target.sensitive
-        measures = {**measures, "without_model_accuracy": float(right.mean())}
+        before = name_likeliest(blind.beliefs)[0] == truth
+        added = right.astype(float) - before
+        measures = {**measures, "without_model_accuracy": float(before.mean())}
     correction = corrected[0]
     beliefs = guess.beliefs if correction.posterior is None else correction.posterior
     named = guess.values if correction.values is None else correction.values
@@ -410,7 +491,7 @@ def _attack_once(
     proven = np.zeros(len(target), np.bool_)
     if claim is not None and claim.possible is not None:
         proven = claim.possible.sum(axis=1) == 1
-    return measures, _Outcome(named, beliefs, proven)
+    return measures, _Outcome(named, beliefs, proven, added)
 
 
 def _show(adversary: Adversary, target: Sample, told: Sample) -> list[Any]:
@@ -426,11 +507,23 @@ def _show(adversary: Adversary, target: Sample, told: Sample) -> list[Any]:
 
 def _silence(people: Sample) -> Sample:
     """The people with constant model output: an adversary on them lacks the model."""
-    n = len(people)
-    return people.having(predictions=np.zeros(n, np.int8), scores=np.full(n, 0.5))
+    import pandas as pd
+
+    n, features = len(people), people.features
+    for name in features.columns:
+        if name == PREDICTION or name.startswith(SCORE.format("")):
+            column = features[name]
+            is_class = isinstance(column.dtype, pd.CategoricalDtype)
+            features[name] = pd.Series(
+                column.cat.categories[0] if is_class else 0.0, column.index, column.dtype
+            )
+    return people.having(
+        predictions=np.zeros(n, np.int8), scores=np.full(n, 0.5), features=features
+    )
 
 
 _OF_PEOPLE = frozenset({"features", "labels", "sensitive"})
+_OF_MODEL = frozenset({"predictions", "scores"})
 
 
 def _resolve(
@@ -469,12 +562,10 @@ def _read_features(X: Any) -> tuple[DataFrame, DataFrame]:
         raise InputError(f"X must be a data frame or (n, d) numbers, not {show_value(X)}")
     if hasattr(X, "predict"):
         raise InputError(f"X must be people, not {show_value(X)}: the model comes first")
-    for convert in ("toarray", "to_pandas"):  # methods of SciPy's sparse matrices, and of polars
-        if hasattr(X, convert):
-            raise InputError(
-                f"X must be a pandas data frame or (n, d) values, not {type(X).__name__}: give "
-                f"X.{convert}()"
-            )
+    if hasattr(X, "toarray"):  # a sparse matrix of SciPy
+        raise InputError(
+            f"X must be a data frame or (n, d) values, not {type(X).__name__}: give X.toarray()"
+        )
     try:
         frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X)
     except ValueError:
@@ -502,29 +593,6 @@ def _read_column(column: Series) -> Series:
         return numbers
     texts = column.astype(object).map(str, na_action="ignore").fillna(_MISSING)
     return pd.Series(pd.Categorical(texts), index=column.index)
-
-
-def _read_labels(
-    model: Any, labels: Any, positive: Any, n: int, names: tuple[str, ...]
-) -> tuple[Codes, tuple[Any, Any]]:
-    """Labels (n,) in {0, 1}, and the two original values."""
-    values = to_plain("labels", labels)
-    if values.ndim != 1:
-        raise InputError(f"labels: {explain_shape(values)}")
-    if len(values) != n:
-        raise InputError(f"labels: has {len(values)} values, but X has {n} rows")
-    check_present("labels", values)
-    distinct = list(dict.fromkeys(values.tolist()))
-    known_classes = [*getattr(model, "classes_", ())]
-    of_model = len(known_classes) == 2
-    classes = known_classes if of_model else distinct
-    if len(distinct) < 2 or set(distinct) - set(classes):
-        like = f", as the model has ({list_values(classes)})" if of_model else ""
-        swapped = "; are labels and groups swapped?" if set(map(str, classes)) <= set(names) else ""
-        raise InputError(f"labels must have two values{like}, not {list_values(distinct)}{swapped}")
-    binary = check_binary("labels", values, positive, nameable=True)
-    second = distinct[int(binary[0] == 0)]
-    return binary, (next(value for value in classes if value != second), second)
 
 
 def _read_groups(groups: Any, n: int) -> tuple[Codes, tuple[str, ...]]:
@@ -580,34 +648,6 @@ def _tells(column: Series, attribute: NDArray[Any]) -> bool:
         return False
     pairs = np.unique(places.astype(np.int64) * (int(attribute.max()) + 1) + attribute)
     return len(pairs) == len(values)
-
-
-def _predict(model: Any, X: Any, classes: tuple[Any, Any]) -> Codes:
-    """(n,) predictions in {0, 1}."""
-    name, answer = read_predictions(model, X)
-    known = np.isin(answer.astype(object), np.array(classes, object))
-    if answer.ndim == 1 and not known.all():
-        other = show_value(answer.astype(object)[~known][0])
-        raise InputError(
-            f"{name}: {other} is among them, but labels are {list_values(classes)}"
-            + (suggest_binary(answer) if are_fractions(answer) else "; both need the same values")
-        )
-    return check_binary(name, answer, classes[1])
-
-
-def _predict_scores(model: Any, X: Any, classes: tuple[Any, Any], n: int) -> NDArray[np.float64]:
-    """(n,) probabilities of the positive label."""
-    if not hasattr(model, "predict_proba"):
-        raise InputError(
-            "model: has no predict_proba, but the adversary sees scores; choose one that sees "
-            "predictions, such as 'a2'"
-        )
-    answer = np.asarray(model.predict_proba(X), np.float64)
-    if answer.shape != (n, 2) or not ((answer >= 0) & (answer <= 1)).all():
-        raise InputError(f"model: predict_proba must give ({n}, 2) probabilities")
-    second = [*getattr(model, "classes_", classes)].index(classes[1])
-    column: NDArray[np.float64] = answer[:, second]
-    return column
 
 
 def _read_seeds(seeds: Any) -> list[int]:

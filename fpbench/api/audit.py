@@ -8,10 +8,9 @@ from math import isnan
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from fpbench.base.arguments import check_same_rows, show_value, to_generator
-from fpbench.base.arrays import check_binary
+from fpbench.base.arguments import show_value, to_generator
+from fpbench.base.arrays import check_binary, cut_scores
 from fpbench.base.errors import InputError
 from fpbench.base.sheet import Column, Sheet, write_html, write_plain
 from fpbench.base.text import format_number
@@ -24,8 +23,14 @@ from fpbench.components.guarantee import Neighbours
 from fpbench.components.mechanism import Mechanism, Policy
 from fpbench.components.records import MeasureValues
 from fpbench.data.groups import group_codes
+from fpbench.data.people import read_people
 from fpbench.data.sample import Codes, Sample
-from fpbench.models.model_outputs import get_rules, is_bare_tree, read_predictions
+from fpbench.models.model_outputs import (
+    choose_people,
+    get_rules,
+    is_bare_tree,
+    read_predictions,
+)
 from fpbench.models.rules import Rules, tree_rules
 from fpbench.privacy.curator.curator import Curator
 
@@ -44,10 +49,11 @@ class _Audited:
 def audit(
     model: Any,
     X: Any,
-    groups: ArrayLike | DataFrame,
+    groups: Any,
     *,
-    labels: ArrayLike | None = None,
+    labels: Any = None,
     positive: Any = None,
+    threshold: float | None = None,
     epsilon: None = None,
     confidence: float = 0.95,
     resamples: int = 2_000,
@@ -59,10 +65,11 @@ def audit(
 def audit(
     model: Any,
     X: Any,
-    groups: ArrayLike | DataFrame | HistogramSource,
+    groups: Any,
     *,
-    labels: ArrayLike | None = None,
+    labels: Any = None,
     positive: Any = None,
+    threshold: float | None = None,
     epsilon: float,
     mechanism: str | Mapping[str, Any] | Mechanism = "laplace",
     policy: str | Mapping[str, Any] | Policy | None = None,
@@ -80,10 +87,11 @@ def audit(
 def audit(
     model: Any,
     X: Any,
-    groups: ArrayLike | DataFrame | HistogramSource,
+    groups: Any,
     *,
-    labels: ArrayLike | None = None,
+    labels: Any = None,
     positive: Any = None,
+    threshold: float | None = None,
     epsilon: float | None = None,
     mechanism: str | Mapping[str, Any] | Mechanism = "laplace",
     policy: str | Mapping[str, Any] | Policy | None = None,
@@ -105,17 +113,21 @@ def audit(
     ----------
     model
         A fitted scikit-learn classifier of two labels; anything else with `predict`, and `rules`
-        (`fpbench.models.Rules`) if the audit uses them; or its predictions (n,).
+        (`fpbench.models.Rules`) if the audit uses them; or its predictions (n,). One whose
+        `predict` takes `sensitive_features` is given the groups.
     X
         Features of the n people, as the model takes them; ignored if predictions are given.
     groups
-        (n,) the group of each person, a data frame of several attributes, which are crossed, or a
+        (n,) the group of each person, a data frame of several attributes, which are crossed, of
+        pandas, polars, Arrow or whatever narwhals reads; names of columns of X; or a
         curator of the groups: a `Curator`, or `fpbench-curator`'s `RemoteCurator` elsewhere.
     labels
         (n,) true labels; every metric but statistical parity needs them. Without epsilon they add
         the rates that depend on labels.
     positive
         The label that counts as 1; needed if labels are not 0 and 1 or booleans.
+    threshold
+        The least score that is prediction 1, if the model gives scores.
     epsilon
         Privacy of one audit; None for none. Arguments from `mechanism` to `repetitions`, and
         `neighbours`, need an epsilon.
@@ -161,7 +173,8 @@ def audit(
     b    1000             1.0                 NaN                  NaN
     """
     generator = to_generator("rng", 0 if rng is None and epsilon is None else rng)
-    check_same_rows(X=X, groups=groups, labels=labels, model=model)
+    rest, groups, given = read_people(X, groups, labels=labels, model=model)
+    labels, model, X = given["labels"], given["model"], choose_people(model, X, rest)
     if (
         isinstance(X, type)
         or getattr(X, "ndim", 1) == 0
@@ -183,7 +196,9 @@ def audit(
             raise InputError(
                 f"{unused[0]}: is for private audits only{every}: leave it out, or give an epsilon"
             )
-        return _audit_openly(model, X, groups, labels, positive, confidence, resamples, generator)
+        return _audit_openly(
+            model, X, groups, labels, positive, threshold, confidence, resamples, generator
+        )
     cls = discover().component("auditor", "pafer")
     options = {
         "epsilon": epsilon, "mode": mode, "metric": metric, "per_rule": per_rule,
@@ -193,7 +208,9 @@ def audit(
         "policy": None if policy is None else resolve_component("policy", policy),
     }  # fmt: skip
     auditor: Auditor = validate(cls, {name: _to_plain(v) for name, v in options.items()}, "audit")
-    predictions, audited, features = _read_model(model, X, auditor.needs_rules, generator, positive)
+    predictions, audited, features = _read_model(
+        model, X, groups, auditor.needs_rules, generator, positive, threshold
+    )
     curator = _make_curator(groups, neighbours, generator)
     n = len(predictions)
     if curator.people != n:
@@ -218,6 +235,7 @@ def _audit_openly(
     groups: Any,
     labels: Any,
     positive: Any,
+    threshold: float | None,
     confidence: float,
     resamples: int | None,
     rng: np.random.Generator,
@@ -228,7 +246,7 @@ def _audit_openly(
     options = {"confidence": confidence, "resamples": 2_000 if resamples is None else resamples}
     cls = discover().component("auditor", "group-fairness")
     auditor: Auditor = validate(cls, {name: _to_plain(v) for name, v in options.items()}, "audit")
-    predictions, _, _ = _read_model(model, X, False, rng, positive)
+    predictions, _, _ = _read_model(model, X, groups, False, rng, positive, threshold)
     codes, names = group_codes(groups, name="groups")
     # Without labels the result leaves out rates that depend on them.
     truth = (
@@ -265,12 +283,20 @@ def _make_curator(
 
 
 def _read_model(
-    model: Any, X: Any, needs_rules: bool, rng: np.random.Generator, positive: Any
+    model: Any,
+    X: Any,
+    groups: Any,
+    needs_rules: bool,
+    rng: np.random.Generator,
+    positive: Any,
+    threshold: float | None,
 ) -> tuple[Codes, _Audited, Any]:
     """Predictions, the model as the auditor sees it, and features if it uses them."""
+    counts = None if threshold is not None else positive  # of predictions
     if not hasattr(model, "predict"):
         name, answer = read_predictions(model, X)
-        return check_binary(name, answer, positive, nameable=True), _Audited(None), None
+        answer = cut_scores(name, answer, threshold)
+        return check_binary(name, answer, counts, nameable=True), _Audited(None), None
     if X is None:
         raise InputError("X: is missing, but the model needs it to predict")
     if is_bare_tree(model):
@@ -281,8 +307,9 @@ def _read_model(
         codes = rules.apply(X)
         known = replace(rules, find=lambda _: codes)
         return rules.labels.take(codes), _Audited(known), X
-    name, answer = read_predictions(model, X, rng)
-    predictions = check_binary(name, answer, positive, nameable=True)
+    told = None if hasattr(groups, "histogram") else groups
+    name, answer = read_predictions(model, X, rng, told)
+    predictions = check_binary(name, cut_scores(name, answer, threshold), counts, nameable=True)
     return predictions, _Audited(get_rules(model, positive) if needs_rules else None), X
 
 

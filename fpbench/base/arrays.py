@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.arguments import show_value
+from fpbench.base.arguments import show_value, to_python_number
 from fpbench.base.errors import InputError, suggest_name
 
 BITS = 24
@@ -100,6 +100,22 @@ def check_binary(
     )
 
 
+def cut_scores(name: str, scores: Any, threshold: float | None) -> Any:
+    """Predictions from scores: 1 from the threshold on, missing values stay; all without one.
+
+    InputError if the threshold or the scores are no numbers; messages call the scores `name`.
+    """
+    if threshold is None:
+        return scores
+    limit = to_python_number(threshold, "threshold")
+    values = to_plain(name, scores)
+    if values.dtype.kind not in "iuf":
+        raise InputError(f"{name}: threshold cuts scores, not {show_value(values[:1].tolist())}")
+    cut = values >= limit
+    missing = np.isnan(values)
+    return np.where(missing, np.nan, cut) if missing.any() else cut
+
+
 def to_plain(name: str, raw_values: Any) -> NDArray[Any]:
     """A column of any kind as an array; truth values and numbers get an array of their type.
 
@@ -133,8 +149,8 @@ def explain_shape(values: NDArray[Any]) -> str:
     pairs = values.ndim == 2 and values.shape[1] == 2 and are_fractions(values)
     if pairs and values.min() >= 0 and values.max() <= 1:
         return (
-            "are two columns of scores, as predict_proba gives them; give predictions: "
-            "(scores[:, 1] >= 0.5), say"
+            "are two columns of scores, as predict_proba gives them; give scores[:, 1], and "
+            "threshold=0.5 for instance"
         )
     return f"must have one dimension, one value a person, not the shape {values.shape}"
 
@@ -186,7 +202,7 @@ def suggest_binary(values: NDArray[Any], *, nameable: bool = False) -> str:
     """
     seen = list(dict.fromkeys(values.ravel().tolist()))
     if are_fractions(values):
-        return "; turn scores into predictions first: (scores >= 0.5) for instance"
+        return "; to turn scores into predictions, give threshold=0.5 for instance"
     if len(seen) > _MOST_LISTED or not (
         all(isinstance(value, str) for value in seen)
         or all(isinstance(value, int | float) for value in seen)

@@ -46,15 +46,16 @@ def predict_any(
 
 
 def read_predictions(
-    model: Any, X: Any, rng: np.random.Generator | None = None
+    model: Any, X: Any, rng: np.random.Generator | None = None, groups: Any = None
 ) -> tuple[str, NDArray[Any]]:
     """The name of the predictions for messages, and the predictions (n,), of any values.
 
-    `model` may be predictions (n,), beside which X may be None. Raises InputError if it is neither,
-    if the model fails, or if there is not one prediction for each row.
+    `model` may be predictions (n,), beside which X may be None. `groups`: of the people, for a
+    model that predicts with them. Raises InputError if it is neither, if the model fails, or if
+    there is not one prediction for each row.
     """
     if hasattr(model, "predict"):
-        name, answer = "predictions of the model", ask_predictions(model, X, rng)
+        name, answer = "predictions of the model", ask_predictions(model, X, rng, groups)
     else:
         _check_no_model(model, X)
         name, answer = "predictions (model has no predict)", model
@@ -80,31 +81,71 @@ def _check_no_model(model: Any, X: Any) -> None:
         mend = f"{model.__name__} is a class: fit a model of it"
     elif callable(model):
         mend = "of a function, give what it predicts, model(X)"
+        if any(kind.__module__.partition(".")[0] == "torch" for kind in type(model).__mro__):
+            mend = (
+                "of a module of PyTorch, give its scores, "
+                "torch.sigmoid(model(torch.tensor(X.to_numpy(), dtype=torch.float32)))"
+                ".detach().numpy()"
+            )
     plain = model is None or isinstance(model, str | bytes | type)
     what = show_value(model) if plain else f"a {type(model).__name__}"
     raise InputError(f"model: {what} has no predict; {mend}")
 
 
-def ask_predictions(model: Any, X: Any, rng: np.random.Generator | None = None) -> Any:
-    """The predictions of a model, with `rng` if it takes one.
+def ask_predictions(
+    model: Any, X: Any, rng: np.random.Generator | None = None, groups: Any = None
+) -> Any:
+    """The predictions of a model, with `rng` and the people's `groups` if it takes them.
+
+    Groups are what fairlearn calls `sensitive_features`; a model of fairlearn that draws its
+    predictions always draws the same.
 
     Raises InputError if it is a class, or fails, as a model does that is not fitted or takes other
     columns.
     """
     if isinstance(model, type):
         raise InputError(f"model must be fitted, not the class {model.__name__}")
+    options: dict[str, Any] = {}
     try:
-        draws = rng is not None and "rng" in signature(model.predict).parameters
-        return model.predict(X, **({"rng": rng} if draws else {}))
+        taken = signature(model.predict).parameters
+        if rng is not None and "rng" in taken:
+            options["rng"] = rng
+        if groups is not None and "sensitive_features" in taken:
+            options["sensitive_features"] = groups
+        if "random_state" in taken:
+            options["random_state"] = 0
+    except (TypeError, ValueError):  # of a predict that is not written in Python
+        pass
+    try:
+        return model.predict(X, **options)
     except FpbenchError:
         raise
     except Exception as error:  # of somebody's code
         why = " ".join(f"{type(error).__name__}: {error}".split())
         if len(why) > _LONGEST:
             why = f"{why[:_LONGEST]} ..."
-        framed = not hasattr(X, "columns") and hasattr(model, "feature_names_in_")
-        hint = "; it was fitted to a data frame: give one with its columns" if framed else ""
+        hint = ""
+        if not hasattr(X, "columns") and hasattr(model, "feature_names_in_"):
+            hint = "; it was fitted to a data frame: give one with its columns"
+        elif hasattr(model, "inplace_predict"):  # a Booster of xgboost
+            hint = "; of a Booster, give what it predicts, model.inplace_predict(X)"
         raise InputError(f"model: {type(model).__name__}.predict(X) fails: {why}{hint}") from error
+
+
+def choose_people(model: Any, X: Any, without_groups: Any) -> Any:
+    """The people as a model takes them: `X`, or without the columns of groups if it knows none.
+
+    `without_groups`: X without the columns that groups name.
+    """
+    if not hasattr(model, "predict"):
+        return without_groups
+    # What wraps a model, as in fairlearn, does not say its columns itself.
+    inner = [getattr(model, name, None) for name in ("estimator_", "estimator")]
+    names = (getattr(one, "feature_names_in_", None) for one in (model, *inner))
+    known = {*map(str, next((own for own in names if own is not None), ()))}
+    own = {*map(str, getattr(X, "columns", ()))}
+    left = {*map(str, getattr(without_groups, "columns", ()))}
+    return without_groups if known and not known & (own - left) else X
 
 
 def get_rules(model: Any, positive: Any = None) -> Rules | None:

@@ -20,6 +20,7 @@ from fpbench.base.text import escape_unprintable, show_lines
 from fpbench.claims.count_laws import LAWS
 from fpbench.claims.set_counts import Facts, Mask
 from fpbench.components.mechanism import Mechanism
+from fpbench.data.people import read_people
 from fpbench.models.rules import RuleBased, Rules
 from fpbench.reports.defences.protecting import (
     Defences,
@@ -85,8 +86,6 @@ def _read_groups(groups: Any, n: int) -> Categorical:
     import pandas as pd
 
     groups = cross_groups(groups)
-    if np.ndim(groups) != 1:
-        raise InputError(f"groups must be one name a person, not of shape {np.shape(groups)}")
     kinds = pd.Categorical(groups).remove_unused_categories()
     if len(kinds) != n or len(kinds.categories) < 2:
         raise InputError(f"groups must be {n} names, one a person of X, of two groups or more")
@@ -106,6 +105,7 @@ class RuleOptions(DefenceOptions, total=False):
     bins: int | Mapping[str, int | Sequence[float]]
     labels: ArrayLike | None
     positive: Any
+    threshold: float | None
     metrics: Sequence[str]
     min_cell: int
 
@@ -120,15 +120,16 @@ class FairnessReport(ReportRows):
     @classmethod
     def from_predictions(
         cls,
-        X: DataFrame,
-        predictions: ArrayLike,
-        groups: ArrayLike,
+        X: Any,
+        predictions: Any,
+        groups: Any,
         *,
         by: str | Iterable[Any],
         order: int = 1,
         bins: int | Mapping[str, int | Sequence[float]] = 5,
-        labels: ArrayLike | None = None,
+        labels: Any = None,
         positive: Any = None,
+        threshold: float | None = None,
         metrics: Sequence[str] = ("selection-rate",),
         tables: Iterable[str | Iterable[Any]] | None = None,
         min_cell: int = 10,
@@ -139,12 +140,13 @@ class FairnessReport(ReportRows):
         Parameters
         ----------
         X
-            n rows with the columns of `by`: numbers and categories.
+            n rows with the columns of `by`: numbers and categories; a frame of pandas, polars,
+            Arrow or whatever narwhals reads.
         predictions
-            (n,) of two values.
+            (n,) of two values; or scores, with `threshold`.
         groups
             (n,) names of the groups; their order is that of a pandas categorical, or sorted.
-            Columns of a frame are crossed.
+            Columns of a frame are crossed. Or names of columns of X, which are left out of it.
         by
             Columns that slices are cut by. Those with one value, or without a value of `min_cell`
             people, are left out, as `left_out` and the printed report say.
@@ -156,6 +158,8 @@ class FairnessReport(ReportRows):
             (n,) of these values; needed by metrics that look at labels.
         positive
             The value that counts as 1; needed if values are not 0 and 1 or truth values.
+        threshold
+            The least score that is prediction 1.
         metrics
             Names from `REPORT_METRICS`, or other names of these (`TPR`). From a rate, the numbers
             of both predictions follow; numbers of people (`selected`, `rejected`, ...) are
@@ -172,11 +176,14 @@ class FairnessReport(ReportRows):
         InputError
             If lengths differ, a name is unknown, or parameters exclude each other.
         """
+        X, groups, given = read_people(X, groups, predictions=predictions, labels=labels)
+        labels = given["labels"]
         check_people(X)
-        check_same_rows(X=X, predictions=predictions, groups=groups, labels=labels)
         n, names = len(X), [by] if isinstance(by, str) else list(dict.fromkeys(map(str, by)))
         kinds = _read_groups(groups, n)
-        predicted = check_bits(predictions, n, "predictions", positive, nameable=True)
+        predicted = check_bits(
+            given["predictions"], n, "predictions", positive, threshold=threshold, nameable=True
+        )
         labelled = np.zeros(n, np.int64)
         if labels is not None:
             labelled = check_bits(labels, n, "labels", positive, nameable=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_type, show_value, to_array, to_floats
-from fpbench.base.arrays import check_binary
+from fpbench.base.arrays import check_binary, cut_scores
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.data.groups import group_codes
 
@@ -241,6 +241,8 @@ def cross_groups(groups: Any) -> Any:
     import pandas as pd
 
     if not isinstance(groups, pd.DataFrame):
+        if np.ndim(groups) != 1:
+            raise InputError(f"groups must be one name a person, not {show_value(groups)}")
         return groups
     if groups.shape[1] == 1:
         return groups.iloc[:, 0]
@@ -330,9 +332,17 @@ def locate(keys: Codes, among: Codes) -> Codes:
 
 
 def check_bits(
-    values: Any, n: int, what: str, positive: Any = None, *, nameable: bool = False
+    values: Any,
+    n: int,
+    what: str,
+    positive: Any = None,
+    *,
+    threshold: float | None = None,
+    nameable: bool = False,
 ) -> NDArray[np.int64]:
-    """(n,) labels or predictions of the people of X; as in `check_binary`."""
+    """(n,) labels or predictions of the people of X; as in `check_binary` and `cut_scores`."""
+    if threshold is not None:
+        values, positive = cut_scores(what, values, threshold), None
     bits = check_binary(what, values, positive, nameable=nameable)
     if len(bits) != n:
         raise InputError(f"{what}: has {len(bits)} values, and X {n} rows")

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.base.arguments import check_same_rows, check_type, show_value
+from fpbench.base.arguments import check_type, show_value
+from fpbench.base.arrays import cut_scores
 from fpbench.base.errors import InputError
 from fpbench.claims.fact_information import limit_fact_nats
 from fpbench.claims.set_counts import Facts, Floats, Mask
 from fpbench.components.beliefs import check_beliefs
 from fpbench.components.guarantee import compose
 from fpbench.correction.leak_limits import limit_leak_by_error
+from fpbench.data.people import read_people, to_pandas
 from fpbench.privacy.private_leak import limit_private_leak, limit_private_nats
 from fpbench.reports.assessments.assessment import (
     Assessment,
@@ -74,15 +76,16 @@ _STATE = "the report states", "the reports state together"
 
 def assess(
     report: Any,
-    X: DataFrame,
-    predictions: ArrayLike,
-    labels: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    beliefs: ArrayLike | Literal["shares"] | None = None,
-    known_people: DataFrame | None = None,
+    X: Any,
+    predictions: Any,
+    labels: Any = None,
+    groups: Any = None,
+    beliefs: Any = None,
+    known_people: Any = None,
     *,
-    households: ArrayLike | None = None,
+    households: Any = None,
     positive: Any = None,
+    threshold: float | None = None,
     max_leak: float | str | None = None,
     max_proven: int = 0,
     max_undecided: int = 0,
@@ -107,14 +110,17 @@ def assess(
         a `MetricFrame` of fairlearn. Several: a list, or a dictionary by name, in the order of
         publishing; `search` changes the last one.
     X
-        n rows, the people of the report; with several, everybody who is in any.
+        n rows, the people of the report; with several, everybody who is in any. A frame of pandas,
+        polars, Arrow or whatever narwhals reads.
     predictions, labels
-        (n,) of two values; labels are needed by metrics that look at them. Predictions of R reports
+        (n,) of two values; labels are needed by metrics that look at them. Predictions may be
+        scores, with `threshold`, the least score that is prediction 1. Predictions of R reports
         may be (n, R), missing (NaN) where a person is not in that report; so may those of a model
         that was trained again. Beliefs use the first prediction of each person. Who is in none of
         them does not count, and is as little known after as before.
     groups
-        (n,) names of the true groups, to measure what is guessed right; columns are crossed.
+        (n,) names of the true groups, to measure what is guessed right; columns are crossed. Or
+        names of columns of X, which are left out of it.
     beliefs
         (n, K) the adversary's calibrated prior beliefs; columns in the order of `report.groups`. By
         default they are learnt from `known_people`, or else from `groups` by cross-fitting: those
@@ -132,6 +138,8 @@ def assess(
     positive
         The value of predictions and labels, of known people too, that counts as 1; needed if
         they are not 0 and 1 or truth values.
+    threshold
+        The least score that is prediction 1; of known people's predictions too.
     max_leak, max_proven, max_undecided
         Limits: of the leak, as a share below 1 or in percent ("1%"), of the number of people
         proven or sure, and of those of whom it is open whether they can be proven. The limit of the
@@ -168,7 +176,16 @@ def assess(
     """
     deadline = _find_deadline(seconds)
     allowed = Allowed.of(max_leak, max_proven, sure, max_undecided, protect_hidden)
+    X, groups, given = read_people(
+        X, groups, predictions=predictions, labels=labels, households=households, beliefs=beliefs
+    )
+    labels, households, beliefs = given["labels"], given["households"], given["beliefs"]
     check_people(X)
+    known_people = to_pandas("known_people", known_people)
+    if households is not None and np.shape(households) != (len(X),):
+        raise InputError(f"households must be {len(X)} values, one a person of X")
+    predictions = cut_scores("predictions", given["predictions"], threshold)
+    positive = None if threshold is not None else positive
     shared = {"beliefs": None if isinstance(beliefs, str) else beliefs, "households": households}
     check_same_rows(X=X, predictions=predictions, labels=labels, groups=groups, **shared)
     names = name_people(X, predictions, labels, groups, known_people, positive)
@@ -179,6 +196,9 @@ def assess(
         series.check_groups(groups)
     if labels is not None:
         labels = check_bits(labels, len(X), "labels", positive, nameable=True)
+    if known_people is not None and threshold is not None and "prediction" in known_people:
+        cut = cut_scores("known people: prediction", known_people["prediction"], threshold)
+        known_people = known_people.assign(prediction=cut)
     if positive is not None and known_people is not None:
         known_people = mark_positive(known_people, positive)
     inside = series.inside

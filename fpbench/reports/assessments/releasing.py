@@ -14,12 +14,13 @@ from fpbench.base.errors import InputError
 from fpbench.base.text import show_lines
 from fpbench.claims.set_counts import ContradictionError
 from fpbench.components.guarantee import check_epsilon
+from fpbench.data.people import read_people
 from fpbench.privacy.ledger import Ledger
 from fpbench.reports.assessments.assessing import assess
 from fpbench.reports.assessments.assessment import Assessment
 from fpbench.reports.assessments.least_change import Progress
 from fpbench.reports.fairness_report import FairnessReport
-from fpbench.reports.slices import check_bits
+from fpbench.reports.slices import check_bits, check_people
 from fpbench.reports.utility import ReportUtility, compare_rates
 
 if TYPE_CHECKING:
@@ -128,21 +129,22 @@ class ReportRelease:
 
 @check_arguments
 def release(
-    X: DataFrame,
-    predictions: ArrayLike,
-    groups: ArrayLike,
+    X: Any,
+    predictions: Any,
+    groups: Any,
     *,
     by: str | Iterable[Any],
     order: int = 1,
     epsilon: float | None = None,
     max_leak: float | str | None = None,
     max_proven: int = 0,
-    labels: ArrayLike | None = None,
+    labels: Any = None,
     metrics: Sequence[str] = ("selection-rate",),
     bins: int | Mapping[str, int | Sequence[float]] = 5,
     min_cell: int = 10,
     noise: str = "discrete-laplace",
     positive: Any = None,
+    threshold: float | None = None,
     households: ArrayLike | None = None,
     ledger: Ledger | None = None,
     seed: int | None = None,
@@ -156,7 +158,7 @@ def release(
 
     Parameters
     ----------
-    X, predictions, groups, by, order, labels, metrics, bins, min_cell, positive
+    X, predictions, groups, by, order, labels, metrics, bins, min_cell, positive, threshold
         As in `FairnessReport.from_predictions`.
     epsilon
         Privacy parameter of the whole table. By default the greatest of .1 to 10 at which the
@@ -188,7 +190,14 @@ def release(
         )
     if epsilon is not None:
         check_epsilon(epsilon)
-    bits = check_bits(predictions, len(X), "predictions", positive, nameable=True)
+    X, groups, given = read_people(
+        X, groups, predictions=predictions, labels=labels, households=households
+    )
+    labels, households = given["labels"], given["households"]
+    check_people(X)
+    bits = check_bits(
+        given["predictions"], len(X), "predictions", positive, threshold=threshold, nameable=True
+    )
     if labels is not None:
         labels = check_bits(labels, len(X), "labels", positive, nameable=True)
     exact = FairnessReport.from_predictions(
