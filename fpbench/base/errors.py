@@ -47,19 +47,79 @@ class PluginError(FpbenchError):
     """A plugin, or a component of one, that breaks its contract."""
 
 
+_SAME_WORDS = (
+    {"sex", "gender"}, {"race", "ethnicity", "race-ethnicity"}, {"attack", "attacker", "adversary"},
+    {"model", "classifier", "learner"}, {"data", "dataset"}, {"claim", "disclosure"},
+    {"outcome", "target", "y", "label"}, {"noise", "mechanism"}, {"audit", "auditor"},
+)  # fmt: skip
+"""Words that people use for each other."""
+
+
 def find_near_name(name: object, valid: Iterable[str]) -> str | None:
-    """The valid name nearest to `name`; None if none is near."""
+    """The valid name that `name` is a slip of the pen for, or says in another word; else None.
+
+    That letters are alike is no reason: `hire-rate` is no `hit-rate`. Each word must be a slip of
+    the other's, or the name a whole word of only one valid name.
+    """
     # difflib takes a few milliseconds to import, and only a mistake needs it.
     from difflib import get_close_matches
 
-    if not isinstance(name, str) or len(name) > _LONGEST:
+    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST:
         return None
     names = sorted(known for known in valid if len(known) <= _LONGEST)[:_MOST_COMPARED]
-    close = get_close_matches(name, names, n=1, cutoff=0.5)
-    if not close:  # in another case, few letters match
-        folded = {known.casefold(): known for known in names}
-        close = [folded[n] for n in get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)]
-    return close[0] if close else None
+    folded = {known.casefold(): known for known in reversed(names)}
+    written = name.casefold()
+    slips = [
+        (distance, known)
+        for known in get_close_matches(written, folded, n=9, cutoff=0.5)
+        if (distance := _count_slips(written, known)) is not None
+    ]
+    if slips:
+        return folded[min(slips)[1]]
+    same = {word for words in _SAME_WORDS if written in words for word in words}
+    holding = [known for known in folded if known in same] or [
+        known for known in folded
+        if len(written) > 2 and (written in _split_words(known) or known.startswith(written))
+    ]  # fmt: skip
+    return folded[holding[0]] if len(holding) == 1 else None
+
+
+def _split_words(name: str) -> list[str]:
+    return name.replace("_", "-").replace(" ", "-").replace(".", "-").split("-")
+
+
+def _count_slips(one: str, other: str) -> int | None:
+    """Number of letters that differ, if no more than a slip of the pen leaves; else None."""
+    pairs = list(zip(_split_words(one), _split_words(other), strict=False))
+    if len(_split_words(one)) != len(_split_words(other)):  # a separator left out, or too many
+        pairs = [("".join(_split_words(one)), "".join(_split_words(other)))]
+    total = 0
+    for mine, theirs in pairs:
+        distance = _measure_distance(mine, theirs)
+        longest = max(len(mine), len(theirs))
+        # Another letter in a word of three is another word.
+        most = (
+            1 if longest == 3 and len(mine) != len(theirs) else min(longest // 4 + (longest > 5), 3)
+        )
+        if distance > most and sorted(mine) != sorted(theirs):
+            return None
+        total += distance
+    return total
+
+
+def _measure_distance(one: str, other: str) -> int:
+    """Least number of letters put in, left out, replaced or swapped with their neighbour."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, mine in enumerate(one, 1):
+        last, row = row, [i]
+        for j, theirs in enumerate(other, 1):
+            steps = [last[j] + 1, row[-1] + 1, last[j - 1] + (mine != theirs)]
+            if before and j > 1 and mine == other[j - 2] and one[i - 2] == theirs:
+                steps.append(before[j - 2] + 1)
+            row.append(min(steps))
+        before = last
+    return row[-1]
 
 
 def suggest_name(name: object, valid: Iterable[str]) -> str:

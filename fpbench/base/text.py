@@ -125,6 +125,11 @@ def hyphenate(name: str) -> str:
     return _GAPS.sub("-", name.strip().casefold())
 
 
+def add_article(noun: str) -> str:
+    """`a learner`, `an adversary`."""
+    return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"
+
+
 def count_noun(number: int, noun: str) -> str:
     """`1 cell`, `2,000 cells`."""
     return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -67,7 +67,9 @@ def _show_place(content: bytes, error: ValueError) -> str:
     line = lines[int(place[1]) - 1]
     word = re.match(r"[^\s,\]}#]*", line[int(place[2]) - 1 :])
     hint = ""
-    if word and word[0] in {"True", "False"}:
+    if "\\" in line and re.search(r"escape|hex|[Uu]nescaped|'\\\\'", str(error)):
+        hint = "; in a path write / for each \\, or put single quotes around it"
+    elif word and word[0] in {"True", "False"}:
         hint = f"; write {word[0].lower()}, in lower case"
     elif word and word[0][:1].isalpha() and "value" in str(error):
         hint = f'; a text needs quotes: "{word[0][:40]}"'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, get_args
 
@@ -9,6 +10,8 @@ from pydantic import BaseModel, ValidationError
 
 from fpbench.base.arguments import show_value
 from fpbench.base.errors import MatrixError, suggest_name
+
+_PERCENT = re.compile(r"([0-9]+(?:\.[0-9]*)?) ?%")
 
 
 def validate(
@@ -48,7 +51,13 @@ def validate(
     if isinstance(value, list) and first["type"].endswith("_type") and "[[" in where:
         # A table of a matrix takes several values of a parameter as a sweep.
         hint = f"; to try several: {key} = {{ sweep = {value} }}"
-    actual = "" if isinstance(value, dict | BaseModel) else f", not {show_value(value)}"
+    percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+    if percent and "number" in message:
+        hint = f"; {value} is {float(percent[1]) / 100:g}"
+    told = isinstance(value, dict | BaseModel) or (
+        isinstance(value, str) and repr(value) in message
+    )
+    actual = "" if told else f", not {show_value(value)}"
     # There is no key if a default is wrong, or the table as a whole.
     place = ": ".join(filter(None, (where, key or ".".join(tags))))
     raise MatrixError(f"{place}: {message[:1].lower()}{message[1:]}{actual}{hint}")

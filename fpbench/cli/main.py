@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fpbench.base.errors import FpbenchError, PluginError, RunLostError
+from fpbench.base.errors import FpbenchError, InputError, PluginError, RunLostError
 from fpbench.cli import assess as assess_cli
 from fpbench.cli import check as check_cli
 from fpbench.cli import data as data_cli
@@ -80,6 +80,39 @@ class Format(StrEnum):
     JSONL = "jsonl"
 
 
+_RESULTS = "`fpbench leaderboard RUN` shows the results of a run"
+_MEANT = {
+    **dict.fromkeys(
+        ("list", "ls", "components"),
+        "`fpbench plugins` lists components, `fpbench data` has the commands about data sets",
+    ),
+    **dict.fromkeys(("show", "view", "results", "table", "board"), (
+        f"{_RESULTS}, `fpbench describe KIND NAME` a component"
+    )),
+    **dict.fromkeys(("info", "explain"), "`fpbench describe KIND NAME` tells of a component"),
+    **dict.fromkeys(("plot", "draw", "chart"), "`fpbench figure RUN NAME` draws"),
+    **dict.fromkeys(("test", "lint", "validate"), (
+        "`fpbench check PACKAGE` tests a plugin, `fpbench plan MATRIX` reads a matrix"
+    )),
+    **dict.fromkeys(("create", "init"), "`fpbench new KIND NAME` writes a plugin"),
+    **dict.fromkeys(("attack", "audit"), (
+        "in Python `fpbench.attack` and `fpbench.audit` take a model; of a table of rates, "
+        "`fpbench assess REPORT --people FILE` tells"
+    )),
+    "publish": "`fpbench release PEOPLE -o FILE` makes a table that may be published",
+    "help": "`fpbench --help` lists all, `fpbench COMMAND --help` tells of one",
+    "version": "`fpbench --version`",
+}  # fmt: skip
+"""Answers to commands that people expect."""
+
+
+def _has_command(part: typer.Typer, name: str) -> bool:
+    """Whether a command of this name was added, as a package may."""
+    return name in {c.name for c in part.registered_commands} | {
+        g.name for g in part.registered_groups
+    }
+
+
 def main() -> None:
     """Run the command line; bad input is one clear message and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
@@ -121,6 +154,8 @@ def _take_command(words: Sequence[str], *, completing: bool = False) -> typer.Ty
     if listing or completing or not (name in commands or name in groups):
         part.registered_commands, part.registered_groups = [*commands.values()], [*groups.values()]
         _add_commands(part, None if listing or completing else name, {*commands, *groups})
+        if name in _MEANT and not (listing or completing or _has_command(part, name)):
+            raise InputError(f"there is no command {name!r}: {_MEANT[name]}")
         return part
     part._add_completion = False  # its options make typer load pydantic
     part.registered_commands = [commands[name]] if name in commands else []

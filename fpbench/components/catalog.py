@@ -25,6 +25,7 @@ from fpbench.base.errors import (
     suggest_name,
 )
 from fpbench.base.public_names import find_place
+from fpbench.base.text import add_article
 from fpbench.base.trust import (
     GROUP,
     allows_third_party,
@@ -69,10 +70,8 @@ _OURS = __name__.partition(".")[0]
 
 def explain_unknown_kind(kind: object) -> str:
     """Message for an unknown kind: it lists all kinds, as there are few."""
-    from difflib import get_close_matches  # takes milliseconds to import
-
-    near = get_close_matches(kind, KINDS, 1, 0.6) if isinstance(kind, str) else []
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    near = find_near_name(kind, KINDS)
+    hint = f"did you mean {near!r}? " if near else ""
     return f"unknown kind {show_value(kind)}; {hint}kinds: {', '.join(KINDS)}"
 
 
@@ -157,6 +156,8 @@ class Catalog:
         package = OWN_PLUGINS.get((kind, name))
         if package is None or any(each.distribution == package for each in self.left_out):
             known = [other.name for other in self.of_kind(kind)]
+            if others := [own for own, other in self.entries if other == name and own in KINDS]:
+                return f"{name!r} is {' and '.join(map(add_article, others))}"
             missing = "" if find_near_name(name, known) else (
                 "; if a plugin has it, install that first (`fpbench plugins` lists what is there)"
             )  # fmt: skip

@@ -57,3 +57,6 @@ FIXED = frozenset({"cell", *KINDS, "seed", "status", "reason", "seconds"})
 """Columns of every row, besides its measures."""
 PORTABLE = "portable"
 """A measure of fpbench: false in rows whose numbers may differ on another processor."""
+
+MATRIX_VALUES = ("seeds", "title")
+"""Keys at the top of a matrix that are no tables."""

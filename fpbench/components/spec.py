@@ -13,12 +13,14 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType, UnionType
 from typing import Any, Union, get_args, get_origin
 
-from fpbench.base.errors import DISTRIBUTION, MatrixError
+from fpbench.base.errors import DISTRIBUTION, FpbenchError, MatrixError, find_near_name
 from fpbench.base.public_names import list_public_names
+from fpbench.base.text import add_article
 from fpbench.base.validation import validate
 from fpbench.components.attack_kinds import Component
 from fpbench.components.bases import BASES
 from fpbench.components.catalog import Catalog
+from fpbench.components.names import MATRIX_VALUES
 
 
 @dataclass(frozen=True)
@@ -77,12 +79,30 @@ def specify(
             named = (
                 f"name some with [[{slot_kind}]], or one inline" if kind == "auditor" else "name it"
             )
-            article = "an" if slot_kind[0] in "aeiou" else "a"
-            raise MatrixError(
-                f'{where}: takes {article} {slot_kind}: {named} with {name} = {{ use = "NAME" }}'
-            )
+            what = add_article(slot_kind)
+            raise MatrixError(f'{where}: takes {what}: {named} with {name} = {{ use = "NAME" }}')
+    for name in (*values,) if "[[" in where else ():
+        if name not in cls.model_fields and (hint := _find_place(catalog, cls, name)):
+            raise MatrixError(f"{where}: unknown key {name!r}; {hint}")
     component = validate(cls, {**values, **components}, where, ("use", "label"))
     return component, _describe(component, specs)
+
+
+def _find_place(catalog: Catalog, cls: type[Component], key: str) -> str:
+    """Where a key belongs that a component has not; empty if it is only a slip of the pen."""
+    if key in MATRIX_VALUES:
+        return "it is one of the matrix itself: write it at the top, above the first [[...]]"
+    if find_near_name(key, [*cls.model_fields, "use", "label"]):
+        return ""
+    having = []
+    for entry in catalog.of_kind(cls.kind):
+        try:
+            fields = catalog.component(cls.kind, entry.name).model_fields
+        except FpbenchError:  # a broken plugin
+            continue
+        if key in fields:
+            having.append(f'use = "{entry.name}"')
+    return f"{' or '.join(having[:3])} has it" if having else ""
 
 
 def describe_component(component: Component) -> Spec:

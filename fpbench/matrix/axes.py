@@ -13,7 +13,8 @@ from itertools import product
 from typing import Any, NamedTuple, overload
 
 from fpbench.base.arguments import show_value
-from fpbench.base.errors import MatrixError, suggest_name
+from fpbench.base.errors import MatrixError, find_near_name, suggest_name
+from fpbench.base.text import add_article
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 
 MAX_CELLS = 1_000_000
@@ -62,6 +63,9 @@ def read_sweep(value: Any, where: str, most: int = MAX_CELLS) -> Sequence[Any]:
     if not (isinstance(value, dict) and len(value) == 1):
         return [value]
     ((how, values),) = value.items()
+    words = ("sweep", *_SPACES)
+    if how not in words and isinstance(values, list) and (near := find_near_name(how, words)):
+        raise MatrixError(f"{where}: unknown key {how!r}; did you mean {near!r}?")
     if how == "sweep":
         if not isinstance(values, list) or not values:
             raise MatrixError(f"{where}: sweep: must be a list of at least one value")
@@ -224,7 +228,7 @@ def _check_kinds(sizes: dict[str, int], origin: str) -> None:
     if attack and len(attack) < 3:
         lacking = next(kind for kind in ATTACK[2:] if not sizes[kind])
         raise MatrixError(
-            f"{origin}: names a {attack[0]} but no [[{lacking}]]: an attack needs both"
+            f"{origin}: names {add_article(attack[0])} but no [[{lacking}]]: an attack needs both"
         )
     if not attack and not sizes["auditor"]:
         raise MatrixError(
@@ -233,7 +237,9 @@ def _check_kinds(sizes: dict[str, int], origin: str) -> None:
         )
     for kind in AUDIT[3:]:
         if sizes[kind] and not sizes["auditor"]:
-            raise MatrixError(f"{origin}: names a {kind} but no [[auditor]] that could use it")
+            raise MatrixError(
+                f"{origin}: names {add_article(kind)} but no [[auditor]] that could use it"
+            )
 
 
 def check_exclude(

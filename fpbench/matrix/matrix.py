@@ -110,6 +110,8 @@ _FIELDS: dict[str, Any] = {
     ),
     **dict.fromkeys(KINDS, (_Choices | None, None)),
 }
+_OPTIONS = ("jobs", "engine", "scheduler", "retries", "out", "fresh", "strict")
+"""Options of `fpbench run` that are taken for keys."""
 _LISTED = ("exclude", "expect", "summary")
 """Tables, besides those of components, of which there may be several."""
 _File: type[BaseModel] = create_model("_File", __base__=_Table, **_FIELDS)
@@ -246,6 +248,12 @@ def _validate(
             raise MatrixError(
                 f'{origin}: {name}: must be a list of tables, such as [{{"use": "NAME"}}], not '
                 f"{show_value(tables)}"
+            )
+    for name in _OPTIONS:
+        if name in keys:
+            raise MatrixError(
+                f"{origin}: {name} is no key of a matrix, but an option: fpbench run {origin} "
+                f"--{name}{'' if keys[name] is True else f' {keys[name]}'}"
             )
     file: Any = validate(_File, keys, origin)
     shares = file.split

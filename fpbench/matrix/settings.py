@@ -20,10 +20,10 @@ from fpbench.base.arguments import show_value
 from fpbench.base.errors import FpbenchError, InputError, MatrixError, suggest_name
 from fpbench.base.toml_files import check_depth
 from fpbench.components.catalog import discover
-from fpbench.components.names import KINDS
+from fpbench.components.names import KINDS, MATRIX_VALUES
 from fpbench.matrix.axes import ComponentChoice
 
-VALUES = ("seeds", "title")
+VALUES = MATRIX_VALUES
 """Keys at the top of a matrix that can be overridden."""
 TABLES = ("split", "leaderboard", "limits")
 """Tables at the top of a matrix whose keys can be overridden, `split.train` for instance."""

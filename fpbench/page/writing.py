@@ -78,7 +78,11 @@ def write_one(
 ) -> Path:
     """Draw a figure, chosen only if its file can be drawn; to NAME.pdf if `output` is None."""
     file = output or Path(f"{name}.pdf")
-    check(file)
+    try:
+        check(file)
+    except InputError:
+        choose()  # a wrong name is told first: nothing need be installed to mend it
+        raise
     draw(choose(), file, width=width)
     return file
 

@@ -242,7 +242,8 @@ def cross_groups(groups: Any) -> Any:
 
     if not isinstance(groups, pd.DataFrame):
         if np.ndim(groups) != 1:
-            raise InputError(f"groups must be one name a person, not {show_value(groups)}")
+            what = f"of shape {np.shape(groups)}" if np.ndim(groups) else show_value(groups)
+            raise InputError(f"groups must be one name a person, not {what}")
         return groups
     if groups.shape[1] == 1:
         return groups.iloc[:, 0]

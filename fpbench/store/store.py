@@ -69,7 +69,10 @@ class Store:
         self.directory, self._lock = directory, None
         file = directory / STORE
         if not file.exists() and not create:
-            raise StoreError(f"{directory}: not a run directory ({STORE} is not there)")
+            hint = ""
+            if directory.suffix == ".toml" and directory.is_file():
+                hint = f"; it is a matrix: run it first, fpbench run {directory}"
+            raise StoreError(f"{directory}: not a run directory ({STORE} is not there){hint}")
         if directory.exists() and not directory.is_dir():
             raise StoreError(f"{directory}: is not a directory; choose another with --out")
         self._db: sqlite3.Connection | None = None

@@ -146,13 +146,14 @@ def test_audits_reports_and_assessments_show_themselves(people):
 def test_an_attack_draws_everybodys_risk_and_what_gives_groups_away(people, tmp_path, monkeypatch):
     X, predictions, sex = people
     attacked = fpbench.attack(predictions, X, predictions, sex, seeds=1)
-    *sentences, note = str(attacked).splitlines()
-    assert tuple(sentences) == attacked.sentences
-    assert note == (
-        "people has 100 of 200: the adversary knew the groups of the others at every seed"
-    )
+    assert str(attacked) == "\n".join(attacked.sentences)
+    assert len(attacked.people) + attacked.never_attacked == 200
     assert repr(attacked) == str(attacked)
-    assert f"<li>{note}</li>" in attacked._repr_html_()
+    few = fpbench.attack(predictions[:90], X[:90], predictions[:90], sex[:90], seeds=1)
+    *sentences, note = str(few).splitlines()
+    assert tuple(sentences) == few.sentences
+    assert note == "Only 45 people are attacked: so few tell of great leaks only."
+    assert f"<li>{note}</li>" in few._repr_html_()
     everybody = fpbench.attack(predictions, X, predictions, sex, seeds=30)
     assert len(everybody.people) == 200
     assert str(everybody) == "\n".join(everybody.sentences)

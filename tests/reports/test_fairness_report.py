@@ -436,7 +436,7 @@ def test_blanks_around_names_are_those_of_a_file_only(tmp_path):
     for people in (X, plain):
         assert (again.facts(people, predictions).low == report.facts(X, predictions).low).all()
     odd = X.assign(job=[{1}] * 300)
-    with pytest.raises(InputError, match="'job' holds what is neither text nor number"):
+    with pytest.raises(InputError, match="column 'job' must hold one value a person"):
         FairnessReport.from_predictions(odd, predictions, groups, by=["job"])
     for wrong in (["a", "a "], ["a", " "]):
         with pytest.raises(InputError, match="a name is empty, or two have the same text"):

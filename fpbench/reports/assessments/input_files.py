@@ -201,8 +201,7 @@ def read_people(people: Path, names: ColumnNames) -> PeopleFile:
     label, group = names.find("label", frame), names.find("group", frame)
     if group is None:
         raise InputError(
-            f"{people}: no column 'group'; {suggest_name('group', frame.columns)} (--group names "
-            "the column)"
+            f"{people}: no column 'group': name the column by --group; {_list_columns(frame)}"
         )
     bits = _BitReader(names.positive)
     labels = None if label is None else bits.column(frame, label, people)
@@ -236,8 +235,8 @@ def _find_predictions(
         return names.predictions
     if "prediction" not in frame:
         raise InputError(
-            f"{people}: no column 'prediction'; {suggest_name('prediction', frame.columns)} "
-            "(--prediction names the column)"
+            f"{people}: no column 'prediction': name the column by --prediction; "
+            + _list_columns(frame, two_values=True)
         )
     return ("prediction",)
 
@@ -282,6 +281,13 @@ def _name_columns(
     predicted = tuple(name for name in apart[:-2] if name is not None)
     known = KnownNames(secrets, features, predicted, label, names.positive, groups=groups)
     return known, tuple(secrets)
+
+
+def _list_columns(frame: DataFrame, two_values: bool = False) -> str:
+    """The columns of a file for a message, those of `two_values` if there are any."""
+    named = [name for name in frame.columns if two_values and frame[name].nunique() == 2]
+    what = "those of two values are" if named else "there are"
+    return f"{what} {', '.join(map(str, named or frame.columns))}"
 
 
 def _read_series(
@@ -339,6 +345,10 @@ def _check_named(
         needed += [(other, known, name) for name in (names.group, prediction, names.label)]
     for table, file, name in needed:
         if name is not None and name not in table:
+            if {"metric", "value"} <= {*table.columns}:
+                raise InputError(
+                    f"{file}: is a report, and no file of people: are REPORT and --people swapped?"
+                )
             raise InputError(f"{file}: no column {name!r}; {suggest_name(name, table.columns)}")
 
 
@@ -356,8 +366,7 @@ def _rename_known(
         name = names.find(what, other)
         if name is None:
             raise InputError(
-                f"{known}: no column {what!r}; {suggest_name(what, other.columns)} (--{what} names "
-                "the column)"
+                f"{known}: no column {what!r}: name the column by --{what}; {_list_columns(other)}"
             )
         roles[name] = what
     values: dict[str, Any] = {}
