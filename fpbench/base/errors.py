@@ -67,21 +67,24 @@ def find_near_name(name: object, valid: Iterable[str]) -> str | None:
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST:
         return None
     names = sorted(known for known in valid if len(known) <= _LONGEST)[:_MOST_COMPARED]
-    folded = {known.casefold(): known for known in reversed(names)}
     written = name.casefold()
+    folded = {known.casefold() for known in names}
+    close = get_close_matches(written, folded, n=9, cutoff=0.5)  # the most alike first
     slips = [
-        (distance, known)
-        for known in get_close_matches(written, folded, n=9, cutoff=0.5)
-        if (distance := _count_slips(written, known)) is not None
+        (distance, close.index(known.casefold()), _measure_distance(name, known), known)
+        for known in names
+        if known.casefold() in close
+        and (distance := _count_slips(written, known.casefold())) is not None
     ]
     if slips:
-        return folded[min(slips)[1]]
+        return min(slips)[-1]
     same = {word for words in _SAME_WORDS if written in words for word in words}
-    holding = [known for known in folded if known in same] or [
-        known for known in folded
-        if len(written) > 2 and (written in _split_words(known) or known.startswith(written))
+    holding = [known for known in names if known.casefold() in same] or [
+        known for known in names
+        if len(written) > 2
+        and (written in _split_words(known.casefold()) or known.casefold().startswith(written))
     ]  # fmt: skip
-    return folded[holding[0]] if len(holding) == 1 else None
+    return holding[0] if len(holding) == 1 else None
 
 
 def _split_words(name: str) -> list[str]:
@@ -95,12 +98,12 @@ def _count_slips(one: str, other: str) -> int | None:
         pairs = [("".join(_split_words(one)), "".join(_split_words(other)))]
     total = 0
     for mine, theirs in pairs:
-        distance = _measure_distance(mine, theirs)
+        begun = len(mine) > 3 and theirs.startswith(mine)  # equal-odds, for equalized-odds
+        distance = int(mine != theirs) if begun else _measure_distance(mine, theirs)
         longest = max(len(mine), len(theirs))
         # Another letter in a word of three is another word.
-        most = (
-            1 if longest == 3 and len(mine) != len(theirs) else min(longest // 4 + (longest > 5), 3)
-        )
+        short = int(len(mine) != len(theirs))
+        most = short if longest < 4 else min(longest // 4 + (longest > 4), 3)
         if distance > most and sorted(mine) != sorted(theirs):
             return None
         total += distance

@@ -54,10 +54,8 @@ def validate(
     percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     if percent and "number" in message:
         hint = f"; {value} is {float(percent[1]) / 100:g}"
-    told = isinstance(value, dict | BaseModel) or (
-        isinstance(value, str) and repr(value) in message
-    )
-    actual = "" if told else f", not {show_value(value)}"
+    told = isinstance(value, str) and repr(value) in message
+    actual = "" if told or isinstance(value, dict | BaseModel) else f", not {show_value(value)}"
     # There is no key if a default is wrong, or the table as a whole.
     place = ": ".join(filter(None, (where, key or ".".join(tags))))
     raise MatrixError(f"{place}: {message[:1].lower()}{message[1:]}{actual}{hint}")

@@ -32,6 +32,10 @@ def name_column(what: str) -> Any:
     return typer.Option(help=what, autocompletion=complete_column, metavar="COLUMN")
 
 
+Threshold = Annotated[
+    float | None,
+    typer.Option(help="Least score that is prediction 1, where the predictions are scores."),
+]
 EXCEEDS = 3
 """Exit code of a report that exceeds the limits."""
 
@@ -47,7 +51,7 @@ def assess(
     ] = None,
     people: Annotated[
         Path | None,
-        typer.Option(help="The people of the reports: CSV or parquet, one row a person."),
+        typer.Option(help="The people of the reports, one row a person: CSV, parquet, Excel."),
     ] = None,
     known: Annotated[
         Path | None,
@@ -78,6 +82,7 @@ def assess(
             metavar="VALUE",
         ),
     ] = None,
+    threshold: Threshold = None,
     household: Annotated[
         str | None,
         name_column("Column of the household: its people are cross-fitted together."),
@@ -211,7 +216,7 @@ def assess(
     def read(crossed: tuple[str, ...]) -> "AssessmentFiles":
         names = ColumnNames(
             " x ".join(crossed) or None, tuple(prediction or ()), label, positive, household,
-            crossed if len(crossed) > 1 else (),
+            crossed if len(crossed) > 1 else (), threshold,
         )  # fmt: skip
         return read_files(report, people, known, names, decimals, tables)
 
@@ -239,6 +244,7 @@ def assess(
             "seconds": seconds, "search": not no_search, "decimals": decimals, "positive": positive,
             "prediction": prediction or [], "label": label,
             "group": group[0] if group and len(group) == 1 else group,
+            "threshold": threshold,
             "beliefs": beliefs.value, "household": household, "placebo": placebo,
             "unit": unit, "map": tables.mapping,
         }  # fmt: skip

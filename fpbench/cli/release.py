@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fpbench.base.errors import InputError
-from fpbench.cli.assess import EXCEEDS, name_column, write_report
+from fpbench.cli.assess import EXCEEDS, Threshold, name_column, write_report
 from fpbench.cli.groups import STANDARD, NoThirdParty
 from fpbench.cli.records import check_outputs, write_record
 from fpbench.cli.screen import console
@@ -15,7 +15,7 @@ from fpbench.cli.screen import console
 def release(
     people: Annotated[
         Path,
-        typer.Argument(help="The people: CSV or parquet, one row a person.", metavar="PEOPLE"),
+        typer.Argument(help="The people, one row a person: CSV, parquet, Excel.", metavar="PEOPLE"),
     ],
     output: Annotated[
         Path,
@@ -26,7 +26,10 @@ def release(
             "the table that is checked.",
         ),
     ],
-    group: Annotated[str | None, name_column("Column of the group; `group` if not given.")] = None,
+    group: Annotated[
+        list[str] | None,
+        name_column("Column of the group; `group` if not given. Repeated, they are crossed."),
+    ] = None,
     prediction: Annotated[
         str | None,
         name_column("Column of the model's prediction; `prediction` if not given."),
@@ -41,6 +44,7 @@ def release(
             metavar="VALUE",
         ),
     ] = None,
+    threshold: Threshold = None,
     household: Annotated[
         str | None,
         name_column("Column of the household: its people are cross-fitted together."),
@@ -112,7 +116,10 @@ def release(
     from fpbench.reports.assessments.input_files import ColumnNames, read_people
     from fpbench.reports.assessments.releasing import release as make_release
 
-    names = ColumnNames(group, (prediction,) if prediction else (), label, positive, household)
+    names = ColumnNames.of(
+        group or (), (prediction,) if prediction else (), label=label, positive=positive,
+        household=household, threshold=threshold,
+    )  # fmt: skip
     if check is not None:
         if certificate is not None:
             raise InputError(f"{certificate}: --check writes no file: leave out --certificate")

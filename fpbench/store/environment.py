@@ -77,6 +77,7 @@ def list_extras() -> list[tuple[str, str]]:
         ("search", "optuna"),
         ("acs", "folktables"),
         ("parquet", "pyarrow"),
+        ("excel", "python-calamine"),
         ("report", "plotly"),
         ("figures", "matplotlib"),
     ):

@@ -1,4 +1,4 @@
-"""Tables in files: CSV and parquet. Errors name the line.
+"""Tables in files: CSV, parquet and spreadsheets. Errors name the line.
 
 Pandas' own reader of CSV files fills a short row with missing values, whose row would then be
 dropped silently.
@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from zipfile import ZipFile, is_zipfile
 
 import numpy as np
 
@@ -43,6 +44,7 @@ _PACKED = {
 }
 """First bytes of files that are not text."""
 _PARQUET = (".parquet", ".pq")
+_SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 
 
 class LoadedTable(NamedTuple):
@@ -90,15 +92,16 @@ def read_parquet(path: Path) -> DataFrame:
 
 
 def load_table(path: Path) -> LoadedTable:
-    """A file as a frame, and its checksum: parquet if so named (.parquet, .pq), else CSV.
+    """A file as a frame, and its checksum: by its name parquet, a spreadsheet, or else CSV.
 
-    Raises DataError: as `read_csv` and `read_parquet`.
+    Raises DataError: as `read_csv`, `read_parquet` and `parse_sheet`.
     """
     content = load_content(path)
     if path.suffix.lower() in _PARQUET:
         frame = parse_parquet(content, str(path))
     else:
-        texts = parse_csv(content, str(path))
+        is_sheet = path.suffix.lower() in _SPREADSHEETS
+        texts = (parse_sheet if is_sheet else parse_csv)(content, str(path))
         frame = _make_frame({name: _guess_column(values) for name, values in texts.items()})
     return LoadedTable(frame, sha256(content).hexdigest())
 
@@ -151,6 +154,56 @@ def parse_csv(content: bytes, where: str, separator: str | None = None) -> dict[
     if not table:
         raise DataError(f"{where}: holds no row")
     return dict(zip(header, map(list, zip(*table, strict=True)), strict=True))
+
+
+def parse_sheet(content: bytes, where: str) -> dict[str, list[str]]:
+    """The cells of a spreadsheet as texts, by column; lines of one cell above the names are titles.
+
+    Raises DataError if it cannot be read, several sheets have cells, or extra `excel` is missing;
+    else as `read_csv`.
+    """
+    if not find_spec("python_calamine"):
+        raise DataError(f"{where}: is a spreadsheet: {tell_extra('excel')}, or save it as CSV")
+    import pandas as pd
+
+    try:
+        if is_zipfile(BytesIO(content)):
+            with ZipFile(BytesIO(content)) as packed:
+                if sum(part.file_size for part in packed.infolist()) > _MOST_BYTES // 4:
+                    raise DataError(f"{where}: is too large when unpacked: save it as CSV")
+        sheets = pd.read_excel(
+            BytesIO(content), sheet_name=None, header=None, dtype=object, engine="calamine",
+            keep_default_na=False,
+        )  # fmt: skip
+    except DataError:
+        raise
+    except Exception as error:  # of a damaged file, anything
+        problem = " ".join(str(error).split()) or type(error).__name__
+        raise DataError(f"{where}: cannot be read as a spreadsheet: {problem}") from error
+    tables = {
+        name: rows
+        for name, sheet in sheets.items()
+        if (rows := [list(map(_write_cell, row)) for row in sheet.itertuples(index=False)])
+        and any(map(any, rows))
+    }
+    if not tables:
+        raise DataError(f"{where}: is empty")
+    if len(tables) > 1:
+        raise DataError(f"{where}: the sheets {', '.join(tables)} have cells: save one alone")
+    rows = [row for row in next(iter(tables.values())) if any(row)]
+    while len(rows) > 1 and sum(map(bool, rows[0])) < 2:
+        del rows[0]
+    columns = [column for column in zip(*rows, strict=True) if any(column)]
+    _check_header([name for name, *_ in columns], where, None)
+    if len(rows) < 2:
+        raise DataError(f"{where}: holds no row")
+    return {name: values for name, *values in columns}
+
+
+def _write_cell(value: Any) -> str:
+    """A cell as CSV files have it: whole numbers without a point, dates without midnight."""
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value) if whole else value).strip().removesuffix(" 00:00:00")
 
 
 def parse_parquet(content: bytes, where: str, most_places: int = 2**28) -> DataFrame:

@@ -128,20 +128,27 @@ def test_labels_of_any_two_values_are_counted_alike(measure):
         assert str(measure(said, true, options)) == expected, name
 
 
-@pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
-def test_which_label_is_positive_is_never_guessed(measure):
+@pytest.mark.parametrize("name", MEASURES)
+def test_which_label_is_positive_is_never_guessed_in_silence(name):
+    measure = MEASURES[name]
+    if name == "attack":  # which says so, and whose verdict does not depend on it
+        assert "'yes' counts as 1" in str(fpbench.attack(WORDS[0], X, WORDS[1], SEX, seeds=1))
+        return
     with pytest.raises(
         InputError, match=r"'no' and 'yes': say which counts as 1, positive='no' or positive='yes'"
     ):
         measure(*WORDS, {})
 
 
-@pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
-def test_wrong_labels_are_one_error(measure):
+@pytest.mark.parametrize("name", MEASURES)
+def test_wrong_labels_are_one_error(name):
+    measure = MEASURES[name]
     with pytest.raises(InputError, match="positive: 'Yes' is not among .*did you mean 'yes'"):
         measure(*WORDS, {"positive": "Yes"})
-    with pytest.raises(InputError, match="two values, not "):
-        measure([*WORDS[0][1:], "maybe"], [*WORDS[1][1:], "maybe"], {"positive": "yes"})
+    three = [*WORDS[0][1:], "maybe"], [*WORDS[1][1:], "maybe"], {"positive": "yes"}
+    if name != "attack":  # which takes more classes than two
+        with pytest.raises(InputError, match="two values, not "):
+            measure(*three)
     with pytest.raises(InputError, match="row 0 is missing"):
         measure([None, *WORDS[0][1:]], [None, *WORDS[1][1:]], {"positive": "yes"})
 

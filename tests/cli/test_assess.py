@@ -1,6 +1,7 @@
 """The command `assess`, as a user meets it."""
 
 import hashlib
+import importlib.util
 import json
 import re
 
@@ -10,6 +11,7 @@ import pytest
 from commands import bad, fine
 from pages import PAGES, blocks, joined
 from reports import make_people, make_report
+from sheets import write_xlsx
 
 from fpbench import FairnessReport
 from fpbench.base.text import hyphenate
@@ -551,3 +553,29 @@ def test_a_mapping_is_texts_and_meanings(work, command):
     bad(command("assess", "much.csv", *FAST, "--map", "a="), "--map a=", "TEXT=MEANING")
     bad(command("assess", "much.csv", *FAST, "--group", "sex"), "--group names 'sex' twice")
     bad(command("assess", "much.csv", *FAST, "--unit", "feet"), "unit", "percent")
+
+
+def test_people_of_a_spreadsheet_and_scores(work, command):
+    """Sheets and scores: the verdict is that of the plain file."""
+    people = pd.read_csv(work / "people.csv")
+    X = people.drop(columns=["sex", "hired"])
+    make_report(X, people["hired"], people["sex"], order=1).to_csv(work / "both.csv")
+    people.to_csv(work / "plain.csv", index=False)
+    scored = people.assign(hired=0.2 + 0.5 * people["hired"])
+    scored.to_csv(work / "scored.csv", index=False)
+    ask = ("assess", "both.csv", "--no-search", "--prediction", "hired", "--beliefs", "shares")
+    expected = command(*ask, "--people", "plain.csv", "--group", "sex")
+    files = ["scored.csv"]
+    if importlib.util.find_spec("python_calamine"):
+        rows = [["Our people"], [*scored], *scored.astype(object).to_numpy().tolist()]
+        write_xlsx(work / "scored.xlsx", {"people": rows})
+        files.append("scored.xlsx")
+    for file in files:
+        got = command(*ask, "--people", file, "--group", "sex", "--threshold", "0.5")
+        assert (got.returncode, got.stdout) == (expected.returncode, expected.stdout)
+    wrong = bad(command(*ask, "--people", "scored.csv", "--group", "sexx"))
+    assert "no column 'sexx'" in wrong.stderr
+    wrong = bad(command(*ask, "--people", "both.csv", "--group", "sex"))
+    assert "both.csv: is a report, and no file of people: are REPORT and --people" in wrong.stderr
+    wrong = bad(command(*ask[:3], "--people", "people.csv", "--group", "sex"))
+    assert "no column 'prediction': name the column by --prediction; those of two" in wrong.stderr

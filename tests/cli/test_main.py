@@ -505,3 +505,18 @@ def test_commands_claimed_twice_are_nobodys(command, install):
     for name in ("first", "second"):
         install(f"fpbench-{name}", name, WAVES.replace("WHERE", name))
     bad(command("hail"), "command 'hail' is provided by fpbench-first 1.0 and fpbench-second 1.0")
+
+
+@pytest.mark.parametrize(("name", "answer"), [
+    ("list", "`fpbench plugins` lists components"), ("show", "`fpbench leaderboard RUN` shows"),
+    ("attack", "in Python `fpbench.attack`"), ("plot", "`fpbench figure RUN NAME` draws"),
+    ("help", "`fpbench --help` lists all"),
+])  # fmt: skip
+def test_a_command_named_as_people_would_is_answered(name, answer, command):
+    bad(command(name, "runs/ok"), f"there is no command {name!r}: ", answer)
+
+
+def test_a_matrix_in_place_of_a_run_is_to_be_run_first(toy_matrix, command):
+    toy_matrix()
+    bad(command("leaderboard", "toy.toml"), "it is a matrix: run it first, fpbench run toy.toml")
+    bad(command("new", "attack", "mine"), "unknown kind 'attack'; did you mean 'adversary'?")

@@ -283,7 +283,7 @@ def test_a_slice_that_holds_nobody_is_named_with_its_column():
     with pytest.raises(InputError, match=words):
         other.facts(X, predictions)
     with pytest.raises(
-        InputError, match="slices are cut; did you mean .* .in a report all columns but"
+        InputError, match="slices are cut; valid: age, hours, job.* .in a report all columns but"
     ):
         FairnessReport.from_frame(frame.assign(size=1)).facts(X, predictions)
 

@@ -142,7 +142,7 @@ def test_what_is_dropped_may_be_missing() -> None:
 
 
 @pytest.mark.parametrize(("change", "parameters", "says"), [
-    ({}, {"label": "pay"}, "label: no column 'pay'; did you mean 'paid'?"),
+    ({}, {"label": "pai"}, "label: no column 'pai'; did you mean 'paid'?"),
     ({}, {"sensitive": "sx"}, "sensitive: no column 'sx'; did you mean 'sex'?"),
     ({}, {"sensitive": "paid"}, "sensitive: 'paid' is the label"),
     ({}, {"drop": ["citty"]}, "drop: no column 'citty'; did you mean 'city'?"),

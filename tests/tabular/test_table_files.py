@@ -3,7 +3,9 @@
 import hashlib
 import os
 
+import pandas as pd
 import pytest
+from sheets import write_ods, write_xlsx
 
 from fpbench.errors import DataError
 from fpbench.tabular import read_csv
@@ -50,3 +52,47 @@ def test_what_is_no_file_is_not_waited_for(tmp_path):
         read_csv(tmp_path / "pipe.csv")
     with pytest.raises(DataError, match=r"gone\.csv: cannot be read: No such file"):
         read_csv(tmp_path / "gone.csv")
+
+
+ROWS = [["age", "code", "paid", "sex"], [31, "01", 1.5, "f"], [47, "02", None, "m"]]
+
+
+@pytest.mark.parametrize(("write", "name"), [(write_xlsx, "p.xlsx"), (write_ods, "p.ODS")])
+def test_a_spreadsheet_is_read_as_the_file_that_it_saves(write, name, tmp_path):
+    pytest.importorskip("python_calamine")
+    lines = [",".join("" if cell is None else str(cell) for cell in row) for row in ROWS]
+    (tmp_path / "p.csv").write_text("\n".join(lines))
+    expected = load_table(tmp_path / "p.csv").frame
+    title = [["People of the report", None, None, None], [None] * 4]
+    shifted = [[None, *row] for row in [*title, *ROWS, [None] * 4]]
+    for rows in (ROWS, [*title, *ROWS], shifted):
+        write(tmp_path / name, {"people": rows, "notes": []})
+        pd.testing.assert_frame_equal(load_table(tmp_path / name).frame, expected)
+
+
+@pytest.mark.parametrize(("sheets", "why"), [
+    ({"May": ROWS, "June": ROWS}, "the sheets May, June have cells: save one alone"),
+    ({"May": []}, "is empty"),
+    ({"May": ROWS[:1]}, "holds no row"),
+    ({"May": [["a", None, "b"], [1, 2, 3]]}, "line 1: column 2 has no name"),
+    ({"May": [["a", "a"], [1, 2]]}, "2 columns have the name 'a'"),
+    (None, "cannot be read as a spreadsheet"),
+])  # fmt: skip
+def test_a_spreadsheet_that_is_no_table_is_one_error(sheets, why, tmp_path):
+    pytest.importorskip("python_calamine")
+    file = tmp_path / "p.xlsx"
+    if sheets is None:
+        file.write_bytes(b"PK\x03\x04 and no more")
+    else:
+        write_xlsx(file, sheets)
+    with pytest.raises(DataError, match=rf"p\.xlsx.*{why}"):
+        load_table(file)
+
+
+def test_without_the_extra_a_spreadsheet_names_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("fpbench.tabular.table_files.find_spec", lambda _: None)
+    (tmp_path / "p.xlsx").write_bytes(b"PK")
+    with pytest.raises(
+        DataError, match=r"is a spreadsheet: pip install .*\[excel\].*, or save it as"
+    ):
+        load_table(tmp_path / "p.xlsx")

@@ -80,7 +80,7 @@ def test_sensitive_and_dropped_columns_are_no_features(
     ("parameters", "says"),
     [
         ({"sensitive": "sx"}, "no column 'sx'; did you mean 'sex'?"),
-        ({"sensitive": "sex", "drop": "jub"}, "no column 'jub'; did you mean 'job'?"),
+        ({"sensitive": "sex", "drop": "jobb"}, "no column 'jobb'; did you mean 'job'?"),
         ({"sensitive": "sex", "drop": ["sex"]}, "'sex' is sensitive, so it is never a feature"),
         ({"sensitive": "sex", "drop": ["age", "job"]}, "no column is left as a feature"),
     ],

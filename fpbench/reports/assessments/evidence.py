@@ -240,6 +240,7 @@ def check_record(record: Path, reports: Sequence[Path] = (), people: Path | None
             options["label"],
             options["positive"],
             crossed=tuple(options.get("crossed") or ()),
+            threshold=options.get("threshold"),
         )
         decimals = options["decimals"]
         tables = TableOptions(options.get("map") or {}, options.get("unit"))

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fpbench.base.errors import InputError, suggest_name
-from fpbench.data.groups import group_codes
 from fpbench.reports.assessments.prior_beliefs import KNOWN_COLUMNS, code_groups
 from fpbench.reports.assessments.report_series import ReadReports, ReportSeries
 from fpbench.reports.fairness_report import FairnessReport, read_by_names
 from fpbench.reports.reading.known_names import KnownNames
 from fpbench.reports.reading.long_form import LEAVE_INDEX, numbers_rows
-from fpbench.reports.slices import Codes, name_values, strip_zeros
+from fpbench.reports.slices import Codes, cross_groups, name_values, strip_zeros
 from fpbench.tabular.table_files import load_content, load_table
 
 if TYPE_CHECKING:
@@ -41,7 +40,29 @@ class ColumnNames:
     household: str | None = None
     """Of people's households."""
     crossed: tuple[str, ...] = ()
-    """Columns that are crossed to the one of the group."""
+    """Of several attributes that are crossed; `group` is then the name of what they make."""
+    threshold: float | None = None
+    """The least score that is prediction 1, where predictions are scores."""
+
+    @classmethod
+    def of(cls, group: Sequence[str], predictions: Sequence[str], **others: Any) -> ColumnNames:
+        """The names as a command line has them: none, one or several of groups, to be crossed."""
+        crossed = tuple(group) if len(group) > 1 else ()
+        return cls(" x ".join(group) or None, tuple(predictions), crossed=crossed, **others)
+
+    def cross(self, frame: DataFrame, file: Path) -> DataFrame:
+        """The people with one column of groups in place of several; without these, as they are."""
+        if not {*self.crossed} & {*frame.columns}:
+            return frame
+        for name in self.crossed:
+            if name not in frame:
+                raise InputError(f"{file}: no column {name!r}; {suggest_name(name, frame.columns)}")
+        several = frame[list(self.crossed)]
+        if several.isna().any(axis=None):
+            row = int(np.flatnonzero(several.isna().any(axis=1))[0])
+            raise InputError(f"{file}, row {row}: no {' or '.join(self.crossed)}")
+        rest = frame.drop(columns=list(self.crossed))
+        return rest.assign(**{str(self.group): cross_groups(several).astype(str)})
 
     def find(self, what: str, frame: DataFrame) -> str | None:
         """The column of a frame: the one given, or else the one called `what`; None if missing."""
@@ -135,13 +156,12 @@ def read_files(
         for what, file in paths.items() if str(file) != "-" and not file.is_dir()
     }  # fmt: skip
     checksums["people"] = table.checksum
-    frame = table.frame
-    attributes = frame[list(names.crossed)] if names.crossed else None
-    frame = _cross_columns(frame, names, people)
+    attributes = table.frame[list(names.crossed)] if names.crossed else None
+    frame = names.cross(table.frame, people)
     other = None
     if known is not None:
         read = load_table(known)
-        other, checksums["known"] = _cross_columns(read.frame, names, known), read.checksum
+        other, checksums["known"] = names.cross(read.frame, known), read.checksum
         if read.checksum == table.checksum:
             raise InputError(
                 f"{known}: --known is the file of the people themselves, whose groups are guessed: "
@@ -155,7 +175,8 @@ def read_files(
     bits = _BitReader(names.positive)
     labels = None if label is None else bits.column(frame, label, people)
     blank = len(predicted) > 1
-    predictions = np.stack([bits.column(frame, name, people, blank) for name in predicted], axis=1)
+    columns = [bits.predictions(frame, name, people, names.threshold, blank) for name in predicted]
+    predictions = np.stack(columns, axis=1)
     bits.check_met(people)
     vocabulary = _name_columns(names, frame, other, attributes, (*predicted, label, group))
     series = _read_series(reports, predictions, decimals, *vocabulary, options or TableOptions())
@@ -195,7 +216,7 @@ class PeopleFile:
 def read_people(people: Path, names: ColumnNames) -> PeopleFile:
     """The people of a table to be released; errors as of `read_files`."""
     table = load_table(people)
-    frame = table.frame
+    frame = names.cross(table.frame, people)
     _check_named(names, frame, people, None, None)
     (predicted,) = _find_predictions(names, frame, people, 1)
     label, group = names.find("label", frame), names.find("group", frame)
@@ -205,7 +226,7 @@ def read_people(people: Path, names: ColumnNames) -> PeopleFile:
         )
     bits = _BitReader(names.positive)
     labels = None if label is None else bits.column(frame, label, people)
-    predictions = bits.column(frame, predicted, people)
+    predictions = bits.predictions(frame, predicted, people, names.threshold)
     bits.check_met(people)
     groups = frame[group].astype(object)
     if (missing := np.flatnonzero(groups.isna())).size:
@@ -239,17 +260,6 @@ def _find_predictions(
             + _list_columns(frame, two_values=True)
         )
     return ("prediction",)
-
-
-def _cross_columns(frame: DataFrame, names: ColumnNames, file: Path) -> DataFrame:
-    """The people with the column of crossed groups, instead of those that are crossed."""
-    if not names.crossed:
-        return frame
-    for name in names.crossed:
-        check_named_column(name, frame, file)
-    crossed, called = group_codes(frame[list(names.crossed)], name="groups")
-    own = np.array(called, object)[crossed]
-    return frame.drop(columns=list(names.crossed)).assign(**{str(names.group): own})
 
 
 def check_named_column(name: str, frame: DataFrame, file: Path) -> None:
@@ -374,6 +384,8 @@ def _rename_known(
         if what == "group":
             values[what] = other[name].astype(object)
             _check_groups(values[what], groups, known, name)
+        elif what == "prediction":
+            values[what] = bits.predictions(other, name, known, names.threshold)
         else:
             values[what] = bits.column(other, name, known)
     rest = other.drop(
@@ -413,6 +425,25 @@ class _BitReader:
         self.columns: list[str] = []
         self.met = positive is None
         """Whether a column has the positive value."""
+
+    def predictions(
+        self,
+        frame: DataFrame,
+        name: str,
+        file: Path,
+        threshold: float | None,
+        blank: bool = False,
+    ) -> Codes:
+        """(n,) as `column`; of scores, whether they reach the threshold."""
+        if threshold is None:
+            return self.column(frame, name, file, blank)
+        scores = frame[name]
+        if scores.dtype.kind not in "iuf":
+            raise InputError(f"{file}, column {name!r}: --threshold is for scores, not texts")
+        missing = np.asarray(scores.isna())
+        if missing.any() and not blank:
+            raise InputError(f"{file}, row {missing.argmax()}, column {name!r}: no score")
+        return np.where(missing, -1, scores >= threshold).astype(np.int64)
 
     def column(self, frame: DataFrame, name: str, file: Path, blank: bool = False) -> Codes:
         """(n,) 0 and 1; and -1 where a value is missing, if it may be `blank`."""
