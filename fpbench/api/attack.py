@@ -403,9 +403,8 @@ class _Tally:
         if self._added is None:
             return None
         attacked = self._attacks > 0
-        mean = float(self._added.sum() / self._attacks.sum())
-        each = self._added[attacked] / self._attacks[attacked]
-        return mean, *bound_paired(each)
+        sums, times = self._added[attacked], self._attacks[attacked]
+        return float(sums.sum() / times.sum()), *bound_paired(sums, times)
 
     def frame(self, X: DataFrame, codes: Codes, names: tuple[str, ...]) -> DataFrame:
         """A row for each person who was attacked."""
@@ -425,19 +424,22 @@ class _Tally:
         )
 
 
-def bound_paired(differences: NDArray[np.float64]) -> tuple[float, float]:
+def bound_paired(differences: NDArray[np.float64], times: NDArray[np.int64]) -> tuple[float, float]:
     """Ends of a 95 % interval of the mean difference of two shares of the same people.
 
-    `differences`: (n,) in [-1, 1], of each person. Half a person of each of the four outcomes is
-    added, so that people who all agree leave a width, too.
+    `differences`: (n,) sums of each person's differences, each -1, 0 or 1. `times`: (n,) number of
+    these differences.
 
     Source: Agresti, Min. Simple improved confidence intervals for comparing matched proportions.
-    Statistics in Medicine 24, 2005 (adjusted Wald).
+    Statistics in Medicine 24, 2005 (adjusted Wald: half a person of each of the four outcomes is
+    added, so that people who all agree leave a width, too). There each person counts once; here a
+    person's sum is one draw, as differences of one person depend on each other.
     """
-    n, total = len(differences) + 2, float(differences.sum())
-    spread = float((differences**2).sum()) + 1 - total**2 / n
+    n, each = len(times) + 2, float(times.mean())
+    mean = float(differences.sum()) / each / n
+    spread = float((((differences - mean * times) / each) ** 2).sum()) + 1 + 2 * mean**2
     half = 1.959964 * spread**0.5 / n
-    return max(-1.0, total / n - half), min(1.0, total / n + half)
+    return max(-1.0, mean - half), min(1.0, mean + half)
 
 
 def _attack_once(

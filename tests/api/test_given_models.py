@@ -200,8 +200,19 @@ def test_the_interval_covers_the_mean(people, chances):
     rng = np.random.default_rng(people)
     gained, lost = chances
     counts = rng.multinomial(people, [gained, lost, 1 - gained - lost], size=2000)
-    covered = 0
+    covered, once = 0, np.ones(people, int)
     for more, less, alike in counts:
-        low, high = bound_paired(np.repeat([1.0, -1.0, 0.0], [more, less, alike]))
+        low, high = bound_paired(np.repeat([1.0, -1.0, 0.0], [more, less, alike]), once)
         covered += low <= gained - lost <= high
     assert covered >= 0.93 * len(counts)
+
+
+def test_who_is_attacked_more_often_counts_more_and_no_surer():
+    rng = np.random.default_rng(0)
+    times = rng.integers(1, 7, 300)
+    sums = np.where(rng.random(300) < 0.2, times, 0).astype(float)  # alike at each attack
+    low, high = bound_paired(sums, times)
+    assert low < sums.sum() / times.sum() < high
+    once = bound_paired(np.sign(sums), np.ones(300, int))
+    assert high - low > 0.95 * (once[1] - once[0])
+    assert bound_paired(3 * np.sign(sums), np.full(300, 3)) == pytest.approx(once)
