@@ -296,7 +296,8 @@ def _read_model(
     if not hasattr(model, "predict"):
         name, answer = read_predictions(model, X)
         answer = cut_scores(name, answer, threshold)
-        return check_binary(name, answer, counts, nameable=True), _Audited(None), None
+        bits = check_binary(name, answer, counts, nameable=True, cuttable=True)
+        return bits, _Audited(None), None
     if X is None:
         raise InputError("X: is missing, but the model needs it to predict")
     if is_bare_tree(model):
@@ -309,7 +310,8 @@ def _read_model(
         return rules.labels.take(codes), _Audited(known), X
     told = None if hasattr(groups, "histogram") else groups
     name, answer = read_predictions(model, X, rng, told)
-    predictions = check_binary(name, cut_scores(name, answer, threshold), counts, nameable=True)
+    answer = cut_scores(name, answer, threshold)
+    predictions = check_binary(name, answer, counts, nameable=True, cuttable=True)
     return predictions, _Audited(get_rules(model, positive) if needs_rules else None), X
 
 

@@ -112,10 +112,11 @@ def _check_predictions(name: str, answer: NDArray[Any], classes: list[Any]) -> N
     predicted = answer.astype(object)
     known = np.isin(predicted, np.array(classes, object))
     if not known.all():
+        fractions = are_fractions(answer)
+        mend = suggest_binary(answer, cuttable=True) if fractions else "; both need the same values"
         raise InputError(
             f"{name}: {show_value(predicted[~known][0])} is among them, but labels are "
-            + list_values(classes)
-            + (suggest_binary(answer) if are_fractions(answer) else "; both need the same values")
+            f"{list_values(classes)}{mend}"
         )
     return predicted
 

@@ -65,13 +65,19 @@ def find_unique(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def check_binary(
-    name: str, raw_values: Any, positive: Any = None, *, nameable: bool = False
+    name: str,
+    raw_values: Any,
+    positive: Any = None,
+    *,
+    nameable: bool = False,
+    cuttable: bool = False,
 ) -> NDArray[np.int8]:
     """Labels or predictions (n,) as bytes, 0 or 1, from two distinct values.
 
     `raw_values`: 0 and 1, or truth values; any two values if `positive` is one of them. An array, a
     list, or a column, which may be nullable or categorical. `positive`: the value that counts as 1;
-    None for 1 itself. `nameable`: whether a caller can name the positive value.
+    None for 1 itself. `nameable`: whether a caller can name the positive value; `cuttable`: or a
+    threshold of scores.
 
     Raises InputError if there are other values, or some are missing.
     """
@@ -96,7 +102,7 @@ def check_binary(
     row = int(wrong[0])
     raise InputError(
         f"{name}: must be 0 or 1, not {show_value(values[row])} at {row}"
-        f"{suggest_binary(values, nameable=nameable)}"
+        f"{suggest_binary(values, nameable=nameable, cuttable=cuttable)}"
     )
 
 
@@ -149,8 +155,8 @@ def explain_shape(values: NDArray[Any]) -> str:
     pairs = values.ndim == 2 and values.shape[1] == 2 and are_fractions(values)
     if pairs and values.min() >= 0 and values.max() <= 1:
         return (
-            "are two columns of scores, as predict_proba gives them; give scores[:, 1], and "
-            "threshold=0.5 for instance"
+            "are two columns of scores, as predict_proba gives them; give predictions: "
+            "(scores[:, 1] >= 0.5), say"
         )
     return f"must have one dimension, one value a person, not the shape {values.shape}"
 
@@ -195,14 +201,16 @@ def _compare(name: str, values: NDArray[Any], positive: Any) -> NDArray[np.int8]
     return np.asarray(objects == positive, np.int8)
 
 
-def suggest_binary(values: NDArray[Any], *, nameable: bool = False) -> str:
+def suggest_binary(values: NDArray[Any], *, nameable: bool = False, cuttable: bool = False) -> str:
     """A hint for messages: how to turn scores, texts or numbers into 0 and 1; else empty.
 
-    `nameable`: whether a caller can name the positive value.
+    `nameable`, `cuttable`: as of `check_binary`.
     """
     seen = list(dict.fromkeys(values.ravel().tolist()))
     if are_fractions(values):
-        return "; to turn scores into predictions, give threshold=0.5 for instance"
+        if cuttable:
+            return "; to turn scores into predictions, give threshold=0.5 for instance"
+        return "; turn scores into predictions first: (scores >= 0.5) for instance"
     if len(seen) > _MOST_LISTED or not (
         all(isinstance(value, str) for value in seen)
         or all(isinstance(value, int | float) for value in seen)

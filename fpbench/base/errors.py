@@ -76,7 +76,8 @@ def find_near_name(name: object, valid: Iterable[str]) -> str | None:
         if known.casefold() in close
         and (distance := _count_slips(written, known.casefold())) is not None
     ]
-    if slips:
+    longer = {known.casefold() for *_, known in slips if known.casefold().startswith(written)}
+    if slips and len(longer) < 2:  # else it is the beginning of several
         return min(slips)[-1]
     same = {word for words in _SAME_WORDS if written in words for word in words}
     holding = [known for known in names if known.casefold() in same] or [

@@ -344,7 +344,7 @@ def check_bits(
     """(n,) labels or predictions of the people of X; as in `check_binary` and `cut_scores`."""
     if threshold is not None:
         values, positive = cut_scores(what, values, threshold), None
-    bits = check_binary(what, values, positive, nameable=nameable)
+    bits = check_binary(what, values, positive, nameable=nameable, cuttable=what == "predictions")
     if len(bits) != n:
         raise InputError(f"{what}: has {len(bits)} values, and X {n} rows")
     return bits.astype(np.int64)

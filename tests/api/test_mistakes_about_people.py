@@ -73,6 +73,7 @@ def similar(model=MODEL, people=HOURS, **options):
 
 unfair = fpbench.auditing.unfairness
 THRESHOLD = "to turn scores into predictions, give threshold=0.5"
+FIRST = r"turn scores into predictions first: \(scores >= 0.5\)"
 COMES_FIRST = "the model comes first"
 NO_PREDICT = "model: .* has no predict; "
 WHICH = "say which counts as 1, positive='no' or positive='yes'"
@@ -84,14 +85,14 @@ WHICH = "say which counts as 1, positive='no' or positive='yes'"
         # Scores for predictions.
         (lambda: audit(SCORES), THRESHOLD),
         (lambda: audit(SCORES, epsilon=1.0), THRESHOLD),
-        (lambda: unfair(SEX, SCORES), THRESHOLD),
+        (lambda: unfair(SEX, SCORES), FIRST),
         (lambda: report(SCORES), THRESHOLD),
-        (lambda: similar(SCORES), THRESHOLD),
-        (lambda: fpbench.correct(SEX, SCORES), THRESHOLD),
+        (lambda: similar(SCORES), FIRST),
+        (lambda: fpbench.correct(SEX, SCORES), FIRST),
         (lambda: fpbench.assess(report(), X, SCORES, groups=SEX), THRESHOLD),
         (lambda: audit(Keras()), THRESHOLD),
         (lambda: audit(LinearRegression().fit(HOURS, Y)), THRESHOLD),
-        (lambda: audit(Keras(2)), r"two columns of scores.*give scores\[:, 1\], and threshold=0.5"),
+        (lambda: audit(Keras(2)), r"two columns of scores.*\(scores\[:, 1\] >= 0.5\)"),
         (lambda: attack(2 * MODEL.predict_proba(HOURS)), "must have one dimension"),
         (lambda: unfair(SEX, MODEL.predict_proba(HOURS)), "two columns of scores"),
         # No model.

@@ -53,7 +53,9 @@ METRICS = ["hit-rate", "miss-rate", "selection-rate", "tpr", "fpr", "recall", "t
     # Other words, and part of a name.
     ("gender", ["sex", "age"], "sex"), ("attack", ["adversary", "auditor"], "adversary"),
     ("gradient", ["exponentiated-gradient", "plain"], "exponentiated-gradient"),
-    ("rate", METRICS, None),
+    ("rate", METRICS, None), ("DecisionTree", ["DecisionTreeClassifier", "DecisionTreeRegressor"], None),
+    ("Age", ["AGE", "age"], "age"), ("equal-odds", ["equalized-odds", "equal-opportunity"], "equalized-odds"),
+    ("plane", ["pate", "plain"], "plain"),
 ])  # fmt: skip
 def test_a_name_is_suggested_where_the_meaning_agrees(name, valid, near):
     assert find_near_name(name, valid) == near

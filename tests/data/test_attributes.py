@@ -131,7 +131,7 @@ def test_numbers_are_named_one_by_one() -> None:
     [
         ({"cuts": [1]}, ["a", "b"], "has no numbers, so cuts cannot make groups of it"),
         ({"quantile": 0.5}, ["a", "b"], "has no numbers, so quantile cannot"),
-        ({"one_of": ["bb"]}, ["ab", "bc"], "holds no 'bb'; did you mean"),
+        ({"one_of": ["bb"]}, ["ab", "bc"], "holds no 'bb'; valid: ab, bc"),
         ({"one_of": [5]}, list(range(60, 99)), "holds no '5'$"),
     ],
 )

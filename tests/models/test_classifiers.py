@@ -90,7 +90,7 @@ def test_what_is_set():
     (Recipe("sklearn.cluster:KMeans"), "is not a classifier"),
     (Recipe("sklearn.base:BaseEstimator"), "is not a classifier"),
     (Recipe("sklearn.base:ClassifierMixin"), "is not a classifier"),
-    (Recipe("sklearn.tree:DecisionTree"), "no 'DecisionTree'; did you mean 'BaseDecisionTree"),
+    (Recipe("sklearn.tree:DecisionTree"), "no 'DecisionTree'; valid: .*DecisionTreeClassifier"),
     (Recipe("sklearn.forest:X"), "cannot be imported: No module named 'sklearn.forest'"),
     (Recipe("no_such.module:X"), "no module 'no_such'; is it installed"),
     (Recipe("a b:c"), "not an import path"),
