@@ -125,7 +125,7 @@ def test_where_a_file_is_looked_for(
         ("sex,age,paid\nf,1,no\n\nf,1,no,2\n", "line 4: 4 columns, but the first line has 3"),
         ('sex,age,paid\n"f,1,no\n', "cannot be read: unexpected end of data"),
         ("sex,age,paid\nf,?,no\nm,3,\n", "missing in 2 of its columns: 'age' (1), 'paid' (1)"),
-        ("six,age,paid\nf,1,no\n", "no column 'sex'; did you mean 'six'?"),
+        ("six,age,paid\nf,1,no\n", "no column 'sex'; valid: age, paid, six"),
         ("sex,age,paid\nf,1,perhaps\nm,2,not\n", "no label in 'paid' is 'yes'"),
     ],
 )
