@@ -251,10 +251,13 @@ def run(
     ] = False,
     strict: Strict = False,
     record: Record = None,
+    long: Annotated[
+        bool, typer.Option("--long", help="Show the whole leaderboard, too, not only the answer.")
+    ] = False,
     max_cells: MaxCells = MAX_CELLS,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """Run the cells of a matrix that are not done, then show the leaderboard.
+    """Run the cells of a matrix that are not done, then show what they say.
 
     With --strict or --json, what the matrix states in [[expect]] is compared with the results.
     Exit code 0: all cells done or skipped; 1: some failed, or the run directory was removed, or
@@ -288,7 +291,7 @@ def run(
     if judged and record != STANDARD:
         boards.show_reproduction(judged)
     elif not judged and not console.MODE.quiet:
-        boards.show_leaderboards(result.leaderboards())
+        boards.show_answer(result.leaderboards(), result.path, long=long)
     _end(result, progress, judged if strict else None, silent=record == STANDARD)
 
 

@@ -12,6 +12,8 @@ from fpbench.base.errors import InputError
 Beliefs: TypeAlias = NDArray[np.float64]
 """(n, K) probability of each group for each person."""
 
+SURE = 0.999
+"""Belief above which a group counts as good as proven, by default."""
 _SUM = 1e-6
 """How far the sum of a person's probabilities may be from 1."""
 

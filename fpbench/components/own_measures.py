@@ -62,6 +62,7 @@ class AttackMeasures(TypedDict):
     people: int
     n_groups: int
     adversary_sees: str
+    group_names: str
     majority_accuracy: float
     prior_accuracy: float
     initial_accuracy: float
@@ -95,6 +96,7 @@ class LeakMeasures(TypedDict, total=False):
     bayes_accuracy: float
     people_proven: Reported[float]
     proven_unsure: Reported[float]
+    people_sure: float
     facts: Reported[int]
 
 
@@ -238,6 +240,7 @@ claim_neighbours | neither | which data sets the guarantee of a private claim co
 claim_noise | neither | where the noise of a private claim came from: simulation or secure
 people | neither people | people that the target was trained on
 n_groups, groups | neither | number of groups of the sensitive attribute
+group_names | neither | names of the groups
 adversary_sees, sees | neither | what the adversary sees of the target people
 majority_accuracy, baseline | neither share | people whose group is right if everyone is assigned to
     the largest group
@@ -275,6 +278,8 @@ bayes_accuracy, Bayes | neither share | expected accuracy of the best possible g
 people_proven, proven people | greater share | people whose group follows from the disclosure alone
 proven_unsure, proven unsure | greater share | proven people about whom the adversary was unsure:
     its belief in the group was between .05 and .95
+people_sure, sure people | greater share | people whose group is not proven, but believed above
+    .999 with the disclosure, and not without it
 facts | neither | distinct sets of people whose counts by group a disclosure reveals, without those
     that follow by subtraction; empty for disclosures without such counts
 calibration | neither | how beliefs were calibrated on the held-out people

@@ -25,6 +25,7 @@ from fpbench.results.waterfall import make_waterfall_data
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from fpbench.results.findings import Findings
     from fpbench.results.rows.labels import LabelsByKind
     from fpbench.results.statistics.intervals import Interval
     from fpbench.results.waterfall import Waterfall
@@ -138,6 +139,8 @@ class Leaderboard:
     """Its findings in plain English: at most three sentences."""
     waterfall: Waterfall | None = field(default=None, repr=False)
     """What gives the groups away, step by step."""
+    findings: Findings | None = field(default=None, repr=False)
+    """What each thing that is published gives away."""
 
     @property
     def in_points(self) -> bool:
@@ -463,6 +466,7 @@ def to_data(board: Leaderboard) -> dict[str, Any]:
         "within": list(board.within),
         "sentences": list(board.sentences),
         "waterfall": make_waterfall_data(board.waterfall) if board.waterfall else None,
+        "published": [thing.to_data() for thing in board.findings.things] if board.findings else [],
         "notes": list(board.notes),
         "lines": [_make_line_data(line) for line in board.lines],
         "reference": _make_line_data(board.reference) if board.reference else None,

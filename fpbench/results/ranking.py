@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fpbench.components.measures import LESS, NEITHER, Glossary
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 from fpbench.components.own_measures import MEASURES
+from fpbench.results.findings import make_findings
 from fpbench.results.leaderboard import LEAK_RANKING, Leaderboard, Line
 from fpbench.results.rows.comparability import OF_CLAIMS, describe_aspects, split_classes
 from fpbench.results.rows.lines import Tallies
@@ -257,9 +258,13 @@ def make_board(
             several = tally.texts(name)[places[i]]
             return several[0] if len(several) == 1 else ""
 
-        sentences = summarise_leak(leaderboard, tally.by_seed("leak")[places], text)
-        waterfall = make_waterfall(leaderboard, text)
-        return replace(leaderboard, sentences=sentences, waterfall=waterfall)
+        leaks = tally.by_seed("leak")[places]
+        withouts = tally.by_seed("without_accuracy")[places]
+        return replace(
+            leaderboard, sentences=summarise_leak(leaderboard, leaks, text),
+            waterfall=make_waterfall(leaderboard, text),
+            findings=make_findings(leaderboard, leaks, withouts, text),
+        )  # fmt: skip
     return leaderboard
 
 

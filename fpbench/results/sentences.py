@@ -91,7 +91,7 @@ def _describe_most(board: Leaderboard, line: Line, text: Callable[[str, int], st
 
     If some attack on this model does not see the predictions, the text says what it guesses.
     """
-    leading = _find_leading(board)
+    leading = find_leading(board)
     most = max(leading.values(), key=lambda i: _get_mean(board.lines[i], "without_accuracy"))
     other = board.lines[most]
     reached = format_percent(_get_mean(other, "without_accuracy"))
@@ -117,7 +117,7 @@ def _describe_others(board: Leaderboard, leaks: _Floats, chosen: int, ranked: _F
 
     `ranked`: (lines, seeds) the leaks of all ranked lines.
     """
-    leading = {*_find_leading(board).values()}
+    leading = {*find_leading(board).values()}
     others = [i for i, line in enumerate(board.lines) if line.rank is not None and i not in leading]
     most = max(others, key=lambda i: _get_mean(board.lines[i], "leak"), default=None)
     if most is None:
@@ -158,17 +158,17 @@ def summarise_ranking(board: Leaderboard) -> tuple[str, ...]:
 
 def choose_line(board: Leaderboard) -> int | None:
     """The best attack with the largest leak of all models and disclosures; None without one."""
-    leading = list(_find_leading(board).values())
+    leading = list(find_leading(board).values())
     return max(leading, key=lambda i: _get_mean(board.lines[i], "leak"), default=None)
 
 
 def count_groups(board: Leaderboard) -> dict[str, int]:
     """Number of components of each kind to choose from."""
-    leading = _find_leading(board).values()
+    leading = find_leading(board).values()
     return {kind: len({board.lines[i].labels[kind] for i in leading}) for kind in board.within}
 
 
-def _find_leading(board: Leaderboard) -> dict[tuple[str, ...], int]:
+def find_leading(board: Leaderboard) -> dict[tuple[str, ...], int]:
     """The best line of each group that is ranked."""
     best: dict[tuple[str, ...], int] = {}
     for i, line in enumerate(board.lines):

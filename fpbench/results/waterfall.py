@@ -70,12 +70,13 @@ def make_waterfall_sheet(waterfall: Waterfall) -> Sheet:
     rows, before = [], 0.0
     for level in waterfall.levels:
         right, first = level.right, level is waterfall.levels[0]
+        bar = "".join(draw_bar(before, right.mean))
         ends = "-" if right.low is None or right.high is None else (
             f"{format_percent(right.low)} to {format_percent(right.high)}"
         )  # fmt: skip
         added = "" if first else format_points(right.mean - before)
         rows.append(
-            (level.name, format_percent(right.mean), added, draw_bar(before, right.mean), ends,
+            (level.name, format_percent(right.mean), added, bar, ends,
              level.attack)
         )  # fmt: skip
         before = right.mean
@@ -96,11 +97,12 @@ def make_waterfall_sheet(waterfall: Waterfall) -> Sheet:
     )  # fmt: skip
 
 
-def draw_bar(before: float, after: float) -> str:
-    """A bar from 0 to a share: light up to the level below, and dark above."""
-    light = round(min(before, after) * _BAR)
-    whole, rest = divmod(round(max(after - before, 0) * _BAR * 8), 8)
-    return "░" * light + "█" * whole + (_EIGHTHS[rest] if rest else "")
+def draw_bar(before: float, after: float, start: float = 0.0, most: int = _BAR) -> tuple[str, str]:
+    """A bar from a share to 1, of `most` letters: light up to the level below, dark above it."""
+    unit = most / max(1 - start, 1e-9)
+    light = round(max(min(before, after) - start, 0) * unit)
+    whole, rest = divmod(round(max(after - before, 0) * unit * 8), 8)
+    return "░" * light, "█" * whole + (_EIGHTHS[rest] if rest else "")
 
 
 def make_waterfall_data(waterfall: Waterfall) -> dict[str, Any]:

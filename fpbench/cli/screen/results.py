@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fpbench.base.sheet import Column, Sheet
+from fpbench.base.text import format_percent
 from fpbench.cli.screen import console
 from fpbench.cli.screen.console import show_sheet
 from fpbench.components.names import KINDS
+from fpbench.results.findings import MOST_LEAK, Verdict
 from fpbench.results.leaderboard import make_sheet
 from fpbench.results.verdicts.judging import Standing, list_verdict_sheets, make_standings_sheet
 from fpbench.results.verdicts.verdicts import ExpectationOutcome
-from fpbench.results.waterfall import make_waterfall_sheet
+from fpbench.results.waterfall import draw_bar, make_waterfall_sheet
 
 if TYPE_CHECKING:
     from fpbench.api.reproduce import Reproduction
+    from fpbench.results.findings import Findings
     from fpbench.results.leaderboard import Leaderboard
 
 MOST = 100
@@ -77,6 +82,57 @@ def show_leaderboard(
     )
     if curves is not None and not console.MODE.plain:
         show_sheet(curves)
+
+
+def show_answer(made: Sequence[Leaderboard], run: Path, *, long: bool = False) -> None:
+    """Show what a run found: the findings about its one data set, or else its leaderboards.
+
+    `long`: whether to show the leaderboards, too.
+    """
+    found = [board for board in made if board.findings]
+    if len(found) != 1 or long:
+        show_leaderboards(made)
+    if len(found) == 1 and found[0].findings is not None:
+        show_findings(found[0], found[0].findings, run)
+
+
+_BAR = 20
+"""Letters of a bar from the largest group to everybody."""
+_VERDICT_COLOURS = {Verdict.WITHIN: "green", Verdict.BEYOND: "red", Verdict.OPEN: "yellow"}
+
+
+def show_findings(board: Leaderboard, findings: Findings, run: Path) -> None:
+    """Show in at most 24 lines what each thing that is published gives away, and what to do next.
+
+    `board`: the leaderboard of the findings. `run`: the run directory.
+    """
+    from rich.text import Text
+
+    out, plain = console.choose_terminal(), console.MODE.plain
+    out.print(Text(board.title, "bold"))
+    console.show_line(findings.scene)
+    out.print()
+    base = findings.baseline or 0.0
+    width = max(len(thing.name) for thing in findings.things)
+    for thing in findings.things:
+        after = thing.without + thing.added.mean
+        colour = _VERDICT_COLOURS[thing.verdict]
+        line = Text(f"{thing.name.ljust(width)}  {format_percent(after):>5} % right ", "bold")
+        if not plain and out.width >= width + _BAR + 16:
+            before, bar = draw_bar(thing.without, after, base, _BAR)
+            line.append(before, "dim").append(bar, colour)
+        out.print(line, soft_wrap=True)
+        told = Text("  ").append(thing.verdict.value, f"bold {colour}").append(f": {thing.words}")
+        out.print(told, soft_wrap=not out.is_terminal)
+    if findings.unshown:
+        console.show_line(f"{findings.unshown} more give away less", "dim")
+    out.print()
+    limits = f"nobody proven, {format_percent(MOST_LEAK)} points more guessed right"
+    console.show_line(f"Proven: it follows from the numbers. Published within: {limits}.", "dim")
+    for command, what in (("leaderboard", "every attack"), ("page", "figures, for a browser")):
+        line = Text(f"next: fpbench {command} {shlex.quote(str(run))}  ", "bold")
+        out.print(line.append(what, "dim"), soft_wrap=True)
+    out.print(Text("your own table: fpbench assess TABLE --people PEOPLE", "bold"), soft_wrap=True)
 
 
 def make_curve_sheet(board: Leaderboard) -> Sheet | None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.claims.set_counts import Facts
-from fpbench.components.beliefs import name_likeliest
+from fpbench.components.beliefs import SURE, name_likeliest
 from fpbench.components.own_measures import BeliefMeasures, LeakMeasures
 from fpbench.components.records import CalibratedGuess, Claim, Correction, Predictions
 from fpbench.components.sights import keep_model_sights
@@ -75,14 +75,20 @@ def measure_leak(
     if claim is None:
         return measures | {
             "disclosure_bits": 0.0, "limit_beliefs": 0.0, "people_proven": 0.0,
-            "proven_unsure": 0.0,
+            "proven_unsure": 0.0, "people_sure": 0.0,
         }  # fmt: skip
+    known = np.zeros(len(truth), np.bool_)
     if claim.possible is not None:
-        proven = np.flatnonzero(claim.possible @ np.ones(beliefs.shape[1], np.int64) == 1)
+        known = claim.possible @ np.ones(beliefs.shape[1], np.int64) == 1
+        proven = np.flatnonzero(known)
         believed = beliefs[proven, claim.possible[proven].argmax(axis=1)]
         unsure = (believed > _UNSURE[0]) & (believed < _UNSURE[1])
         measures["people_proven"] = len(proven) / len(truth)
         measures["proven_unsure"] = int(unsure.sum()) / len(truth)
+    if correction.posterior is not None:
+        likeliest, believed = name_likeliest(correction.posterior)
+        sure = ~known & (believed > SURE) & (_pick(beliefs, likeliest) <= SURE)
+        measures["people_sure"] = float(sure.mean())
     facts = [one for one in claim.also if isinstance(one, Facts)]
     if facts:
         measures["facts"] = sum(int((~one.derived).sum()) for one in facts)

@@ -25,8 +25,8 @@ from fpbench.reports.assessments.assessment import (
     Assessment,
     ReportAlone,
 )
+from fpbench.components.beliefs import SURE
 from fpbench.reports.assessments.attack import (
-    SURE,
     Allowed,
     Findings,
     Reader,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fpbench.base.arguments import read_share, show_value
 from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import ContradictionError, Facts, Floats, Mask
+from fpbench.components.beliefs import SURE
 from fpbench.correction.facts.dual_ascent import condition_beliefs
 from fpbench.correction.facts.interior_point import LinearSolver
 from fpbench.correction.facts.linear_programs import prove_and_log
@@ -27,8 +28,6 @@ attacked."""
 _FEW = 100
 """People up to whom integer programs look for proofs that linear ones miss, if facts are ranges."""
 
-SURE = 0.999
-"""Belief above which a group counts as good as proven, by default."""
 _MOST_REPETITIONS = 8
 """Of cross-fitting, where the verdict depends on the folds."""
 
