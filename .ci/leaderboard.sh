@@ -7,6 +7,6 @@ site=$1
 runs=$(mktemp -d)
 trap 'rm -rf "$runs"' EXIT
 
-fpbench -q run benchmarks/quickstart.toml --out "$runs/quickstart"
+fpbench -q run benchmarks/claims.toml --out "$runs/claims"
 fpbench -q run benchmarks/reports.toml --profile quick -s 'dataset=synthetic*' --out "$runs/reports"
 fpbench board build "$runs"/* --output "$site" --no-third-party --title "fpbench: our own runs"

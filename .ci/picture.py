@@ -1,6 +1,6 @@
-"""Draws what a run of the quickstart shows: docs/assets/leaderboard.svg and waterfall.svg.
+"""Draws what a run of claims.toml shows: docs/assets/leaderboard.svg and waterfall.svg.
 
-`fpbench run benchmarks/quickstart.toml && python .ci/picture.py runs/quickstart` draws them anew.
+`fpbench run benchmarks/claims.toml && python .ci/picture.py runs/claims` draws them anew.
 """
 
 import io
@@ -35,7 +35,7 @@ def main(run: str) -> None:
         env=terminal, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-    console.print(Text(f"$ fpbench leaderboard runs/quickstart {' '.join(WHERE)}", style="dim"))
+    console.print(Text(f"$ fpbench leaderboard runs/claims {' '.join(WHERE)}", style="dim"))
     bars = False  # which the figure shows
     for line in map(Text.from_ansi, shown.splitlines()):
         bars = (bars or line.plain.startswith("known ")) and bool(line.plain.strip())

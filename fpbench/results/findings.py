@@ -69,7 +69,7 @@ class PublishedThing:
         added, parts = self.added, []
         if self.proven > 0:
             parts.append(f"{_count_people(self.proven)} proven")
-        if self.sure > 0:
+        elif self.sure > 0:
             parts.append(f"{_count_people(self.sure)} as good as proven")
         if not parts and self.rate_error is not None:
             parts.append("nobody is proven")

@@ -12,6 +12,7 @@ import pytest
 from commands import bad, fine
 
 import fpbench
+from fpbench.results.findings import MOST_LEAK
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -338,16 +339,43 @@ def test_versions_and_help(command):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("new_interpreters")
-def test_the_quickstart_shows_the_leak(command, tmp_path):
-    """The README's main job: strong guesses beat the paper's, and a claim adds to one of them."""
+def test_the_quickstart_says_what_may_be_published(command, tmp_path):
+    """The README's main job, on one screen: who, what is given away, whether it is bad, what next."""
     matrix = BENCHMARKS / "quickstart.toml"
+    done = fine(command("run", matrix, "--seeds", "4", COLUMNS="80"))
+    assert done.stdout.count("\n") <= 24
+    run = fpbench.load(tmp_path / "work" / "runs" / "quickstart")
+    board = run.leaderboard()
+    things = {thing.name: thing for thing in board.findings.things}
+    claim, one, two, release = things.values()
+    for line in board.lines:
+        thing = things[line.labels["disclosure"]]
+        assert thing.added == line.measures["leak"]
+        assert f"{100 * line.measures['with_accuracy'].mean:.1f} % right" in done.stdout
+    assert claim.proven == release.proven == release.sure == 0
+    assert two.proven > 10 * one.proven > 0
+    assert two.added.low > 0.05 > MOST_LEAK > abs(claim.added.mean)
+    assert 0.01 < release.rate_error < 0.05
+    shown = " ".join(done.stdout.split())
+    for words in ("The group (A or B) of 2,000 people", "attacker sees", "do not publish: 1 in",
+                  "may be published: nobody is proven", "next: fpbench"):  # fmt: skip
+        assert words in shown
+    whole = fine(command("run", matrix, "--seeds", "4", "--long")).stdout
+    assert "disclosure a claim of parity" in whole
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("new_interpreters")
+def test_the_claims_show_the_leak(command, tmp_path):
+    """Strong guesses beat the paper's, and a claim adds to one of them."""
+    matrix = BENCHMARKS / "claims.toml"
     planned = fpbench.plan(matrix)
     assert (planned.runnable, planned.skipped) == (480, {})  # of five learners
     # The other learners take five times as long, and nothing below is about the other corrector.
     only = ("--set", "learner=threshold-optimizer", "--set", "corrector=posterior")
     done = fine(command("run", matrix, *only, "--seeds", "3", "--jobs", "2"))
-    assert "run directory: runs/quickstart" in done.stdout
-    run = fpbench.load(tmp_path / "work" / "runs" / "quickstart")
+    assert "run directory: runs/claims" in done.stdout
+    run = fpbench.load(tmp_path / "work" / "runs" / "claims")
     assert run.frame()["status"].value_counts()["done"] == 12
     found = {
         (line.labels["adversary"], line.labels["corrector"]): line.measures

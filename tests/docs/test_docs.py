@@ -385,7 +385,7 @@ def test_the_study_of_everything_leaves_nothing_out():
         assert (set(ours(kind)) | defences) - elsewhere == study
 
 
-def test_the_picture_is_of_the_quickstart():
+def test_the_picture_is_of_the_matrix_of_claims():
     """As far as it can be told without a run: `python .ci/picture.py` draws it anew."""
     drawn = (ROOT / "docs" / "assets" / "leaderboard.svg").read_text(encoding="utf-8")
     assert set(re.findall(r"https?://[^\"' )]+", drawn)) == {"http://www.w3.org/2000/svg"}
@@ -393,7 +393,7 @@ def test_the_picture_is_of_the_quickstart():
     for height, text in re.findall(r"<text[^>]* y=\"([\d.]+)\"[^>]*>([^<]*)</text>", drawn):
         said[height] += html.unescape(text).replace("\xa0", " ")
     lines = [line.rstrip() for line in said.values()]
-    matrix = tomllib.loads((ROOT / "benchmarks" / "quickstart.toml").read_text())
+    matrix = tomllib.loads((ROOT / "benchmarks" / "claims.toml").read_text())
     assert matrix["title"] in lines
     assert f"· {matrix['seeds']} seeds ·" in " ".join(lines)
     assert sum(line.startswith("learner ") for line in lines) == 5  # three of them by a sweep

@@ -100,7 +100,7 @@ disclosure = [{ use = "published", metric = "statistical-parity" }]
 adversary = [{ use = "prior" }]
 corrector = [{ use = "none" }, { use = "exact" }]
 """
-"""A matrix in place of the quickstart."""
+"""A matrix in place of that of claims."""
 
 
 @contextmanager
@@ -111,12 +111,12 @@ def readme(where):
 
 
 @contextmanager
-def quickstart_run(where):
-    """A run in place of the quickstart's."""
+def claims_run(where):
+    """A run in place of that of claims."""
     import fpbench
 
     (where / "small.toml").write_text(SMALL)
-    fpbench.run(where / "small.toml", out=where / "runs" / "quickstart")
+    fpbench.run(where / "small.toml", out=where / "runs" / "claims")
     yield {}, str
 
 
@@ -145,7 +145,7 @@ def nothing(where):
 
 GRANTED = {
     "README.md": readme,
-    "docs/leaderboards.md": quickstart_run,
+    "docs/leaderboards.md": claims_run,
     "docs/audit-guide.md": a_curator,
 }
 """What is there when the code of a page runs: names, and what the code is changed to."""

@@ -486,7 +486,7 @@ def test_levels_of_the_waterfall_never_fall():
 
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_bars_are_as_long_as_the_shares(before, after):
-    bar = draw_bar(before, after).rstrip()
+    bar = "".join(draw_bar(before, after)).rstrip()
     light, dark = bar.count("░"), bar.lstrip("░")
     length = sum(8 if letter == "█" else " ▏▎▍▌▋▊▉".index(letter) for letter in dark) / 8
     assert abs(light - 26 * min(before, after)) <= 0.5 + 1e-9

@@ -166,10 +166,11 @@ def show_sheet(sheet: Sheet, colours: Mapping[str, str] = MappingProxyType({})) 
     if sheet.columns:
         lines = [_add_colours(row, colours) for row in rows if not (plain and row.kind == "rule")]
         out.print(Text("\n").join(lines), soft_wrap=True)
-    _show_remarks(sheet)
+    show_remarks(sheet)
 
 
-def _show_remarks(sheet: Sheet) -> None:
+def show_remarks(sheet: Sheet) -> None:
+    """Print the notes, warnings and failures below a table."""
     for note in sheet.all_notes:
         show_line(note, "dim")
     for text in sheet.warnings:

@@ -90,9 +90,9 @@ def show_answer(made: Sequence[Leaderboard], run: Path, *, long: bool = False) -
     `long`: whether to show the leaderboards, too.
     """
     found = [board for board in made if board.findings]
-    if len(found) != 1 or long:
-        show_leaderboards(made)
-    if len(found) == 1 and found[0].findings is not None:
+    alone = len(found) == 1
+    show_leaderboards(made if long or not alone else [b for b in made if b.findings is None])
+    if alone and found[0].findings is not None:
         show_findings(found[0], found[0].findings, run)
 
 
@@ -124,11 +124,16 @@ def show_findings(board: Leaderboard, findings: Findings, run: Path) -> None:
         out.print(line, soft_wrap=True)
         told = Text("  ").append(thing.verdict.value, f"bold {colour}").append(f": {thing.words}")
         out.print(told, soft_wrap=not out.is_terminal)
+    sheet = make_sheet(board)
+    alarms = tuple(note for note in sheet.notes if note.startswith("warning:"))
+    console.show_remarks(replace(sheet, notes=alarms, explained=()))
     if findings.unshown:
         console.show_line(f"{findings.unshown} more give away less", "dim")
     out.print()
-    limits = f"nobody proven, {format_percent(MOST_LEAK)} points more guessed right"
-    console.show_line(f"Proven: it follows from the numbers. Published within: {limits}.", "dim")
+    console.show_line(
+        "Proven: the group follows from what is published. Limits, as in `fpbench assess`: nobody "
+        f"proven, at most {100 * MOST_LEAK:g} point more guessed right.", "dim",
+    )  # fmt: skip
     for command, what in (("leaderboard", "every attack"), ("page", "figures, for a browser")):
         line = Text(f"next: fpbench {command} {shlex.quote(str(run))}  ", "bold")
         out.print(line.append(what, "dim"), soft_wrap=True)
