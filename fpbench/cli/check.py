@@ -69,6 +69,6 @@ def new(
             (f"pip install -e {folder}", "# make it known to fpbench"),
             (f"fpbench check {folder}", "# the laws of its kind"),
             (f"pytest {folder}", "# its own tests"),
-            (f"fpbench run {folder / 'example.toml'}", "# a matrix that uses it"),
+            (f"fpbench run {folder / f'{name}.toml'}", "# a matrix that uses it"),
         ]
     )

@@ -8,6 +8,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -278,6 +279,51 @@ def _uses_own_names(case: Case) -> None:
         raise AssertionError(str(error)) from None
 
 
+_CHANGED = 5
+"""Number of held-out people whose group is changed, one at a time."""
+
+
+def _holds_out(case: Case) -> None:
+    """A held-out person's belief is learnt from others: it stays if the person's group changes."""
+    adversary, watched = case.component, case.ran()
+    assert isinstance(adversary, Adversary)
+    split, guess = watched.inputs[0], watched.result
+    rows = np.asarray(guess.held_out)
+    if not len(rows):
+        raise Inapplicable("it holds nobody out of the small attack set")
+    codes, k = split.attack.sensitive, len(split.attack.groups)
+    for row in rows[np.linspace(0, len(rows) - 1, min(_CHANGED, len(rows))).astype(np.intp)]:
+        other = np.where(np.arange(len(codes)) == row, (codes + 1) % k, codes).astype(codes.dtype)
+        people = split.attack.having(sensitive=other)
+        again = watch(
+            lambda copied: case.stage.run(adversary, copied, 0),
+            (replace(split, attack=people), *watched.inputs[1:]),
+        )
+        if again.error is not None:
+            raise again.error
+        before, after = (_find_held_out(one, row) for one in (guess, again.result))
+        if before is not None and after is not None:
+            assert np.allclose(before, after, rtol=0, atol=_NEAR), (
+                f"it learnt from people that it holds out: the belief about row {row} of the attack "
+                f"set follows this person's own group ({before} becomes {after}); hold rows out "
+                "before learning"
+            )
+
+
+_NEAR = 1e-6
+"""Greatest difference of beliefs that count as the same."""
+
+
+def _find_held_out(guess: Guess, row: int) -> NDArray[np.float64] | None:
+    """What a guess believes about a held-out row: (K,), or (2,) guess and confidence; or None."""
+    place = np.flatnonzero(np.asarray(guess.held_out) == row)
+    if not len(place):
+        return None
+    if guess.held_out_beliefs is not None:
+        return np.asarray(guess.held_out_beliefs[place[0]])
+    return np.array([guess.held_out_values[place[0]], guess.held_out_confidence[place[0]]])
+
+
 def _repeats(case: Case) -> str | None:
     if getattr(case.component, "noise", "") == "secure":
         raise Inapplicable("its randomness is the operating system's and cannot be repeated")
@@ -532,6 +578,7 @@ LAWS: tuple[Law, ...] = (
     Law("survives a round trip of its parameters", _survives_round_trip),
     Law("needs no more than it may see", _sees_only),
     Law("is shown what it declares, and never the truth", _sees_no_truth, frozenset({"adversary"})),
+    Law("did not learn from people that it holds out", _holds_out, frozenset({"adversary"})),
     Law("gives results of the declared shape and range", _gives_declared_results),
     Law("measures under names of its own, no epsilon but the model's", _uses_own_names, _SPEAKERS),
     Law("is deterministic for a seed", _repeats),

@@ -76,7 +76,7 @@ def make_files(kind: str, name: str) -> dict[str, str]:
         "pyproject.toml": _fill_in("pyproject", words),
         f"{module}.py": make_component(kind, name),
         f"tests/test_{module}.py": _fill_in("test", words),
-        "example.toml": make_example(kind, name),
+        f"{name}.toml": make_example(kind, name),
         "README.md": _fill_in("README", words),
         "tox.ini": _fill_in("tox", words),
     }

@@ -13,9 +13,10 @@ class Majority(Adversary):
     sees = frozenset({"features"})  # of the people it attacks; a view holds nothing else
 
     def guess(self, view: View, rng: np.random.Generator) -> Guess:
-        counts = np.bincount(view.attack.sensitive, minlength=len(view.attack.groups)) + 1
-        n, m, shares = len(view.target), len(view.attack), counts / counts.sum()
-        held_out = np.arange(m)  # people on whom fpbench measures how far to trust it
+        codes, k = view.attack.sensitive, len(view.attack.groups)
+        held_out = np.arange(0, len(codes), 2)  # on whom fpbench measures how far to trust it
+        counts = np.bincount(codes[1::2], minlength=k) + 1  # learnt from the others
+        n, m, shares = len(view.target), len(held_out), counts / counts.sum()
         return Guess.from_beliefs(np.tile(shares, (n, 1)), held_out, np.tile(shares, (m, 1)))
 
 

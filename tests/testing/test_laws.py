@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from instances import draw
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from fpbench import Claim, Correction, InputError
+from fpbench import Claim, Correction, Guess, InputError
 from fpbench.builtin.adversaries.prior import Majority
 from fpbench.builtin.auditors.group_fairness import GroupFairness
 from fpbench.builtin.correctors.none import NoCorrection
@@ -125,6 +125,16 @@ class Cheating(Majority):
                 return replace(guess, values=held[0].train.sensitive.copy())
             frame = frame.f_back
         raise AssertionError
+
+
+class Overfitting(Majority):
+    """It learnt from everybody, held-out people included."""
+
+    def guess(self, view, rng):
+        guess, groups = super().guess(view, rng), view.attack.sensitive
+        shares = np.bincount(groups, minlength=len(view.attack.groups)) / max(len(groups), 1)
+        held = np.tile(shares, (len(guess.held_out), 1))
+        return Guess.from_beliefs(guess.beliefs, guess.held_out, held)
 
 
 class OutOfRange(Majority):
@@ -521,6 +531,7 @@ CASES = [
     (Peeping, SEES, "reads columns that it does not declare: 'sensitive' is not visible here"),
     (Cheating, TRUTH, "'values' of its guess depends on them, not only on its input"),
     (Overreaching, TRUTH, "it sees ['features', 'sensitive']"),
+    (Overfitting, "did not learn from people that it holds out", "follows this person's own group"),
     (OutOfRange, GIVES, "must be group codes in 0..1"),
     (TooSure, GIVES, "a confidence is above 1"),
     (HeldOutTwice, GIVES, "held_out names a row twice"),

@@ -86,7 +86,7 @@ def test_they_pass_their_own_tests_unedited(place):
 @pytest.mark.slow
 def test_an_audit_of_ones_own_runs_to_a_leaderboard(place, tmp_path):
     """It measures nothing that leaderboards know; the tests of the packages do the same."""
-    example = place / PACKAGES["auditor"] / "example.toml"
+    example = place / PACKAGES["auditor"] / "my-auditor.toml"
     said = run(place / "venv/bin/fpbench", "run", example, "--out", tmp_path / "run", cwd="/")
     assert "The auditor my-auditor" in said
     assert "accuracy gap" in said
@@ -121,8 +121,8 @@ def test_the_lines_of_the_page_run(place, tmp_path):
     path = os.pathsep.join([str(tools), str(place / "venv" / "bin"), os.environ["PATH"]])
     offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0"}
     said = run("sh", "-euc", lines, cwd=tmp_path, PATH=path, **offline)
-    assert "14 kept, 0 broken, 0 skipped" in said
-    assert (tmp_path / "runs" / "example" / "store.sqlite").exists()
+    assert "15 kept, 0 broken, 0 skipped" in said
+    assert (tmp_path / "runs" / "commonest" / "store.sqlite").exists()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -134,8 +134,8 @@ def test_the_template_is_plain(kind):
     assert "xample" not in code
     assert len(code.splitlines()) < 80
     assert sorted(make_files(kind, "very-own")) == [
-        "README.md", "example.toml", "fpbench_very_own.py", "pyproject.toml",
-        "tests/test_fpbench_very_own.py", "tox.ini",
+        "README.md", "fpbench_very_own.py", "pyproject.toml",
+        "tests/test_fpbench_very_own.py", "tox.ini", "very-own.toml",
     ]  # fmt: skip
 
 
