@@ -296,6 +296,8 @@ def _parameters(callback: Any) -> list[Parameter]:
 def _commands(group: Any, words: str) -> Iterator[tuple[str, Any]]:
     """Each command with what is typed to call it."""
     for command in group.registered_commands:
+        if command.hidden:
+            continue
         name = command.name or command.callback.__name__.replace("_", "-")
         yield f"{words} {name}", command.callback
     for inner in group.registered_groups:

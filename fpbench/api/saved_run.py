@@ -88,12 +88,12 @@ class Run(Ranked):
         return self.results().frame()
 
     def report(self, output: str | Path | None = None, *, by: str | None = None) -> Path:
-        """Write the run as one HTML file, as `fpbench report` does.
+        """Write the run as one HTML file, as `fpbench page` does.
 
         Parameters
         ----------
         output
-            The file; `report.html` in the run directory if None.
+            The file; `page.html` in the run directory if None.
         by
             The measure that leaderboards rank by; that of the matrix if None.
 
@@ -238,7 +238,7 @@ class Run(Ranked):
         return verify(self.path, sample, seed=seed, jobs=jobs, tables=tables, limits=limits)
 
     def diff(self, other: Run | str | Path, *, most: int = 1_000) -> RunDifference:
-        """Compare with another run, of the same matrix or of another, as `fpbench diff` does.
+        """Compare with another run, of the same matrix or of another, as `fpbench compare --cells` does.
 
         Parameters
         ----------

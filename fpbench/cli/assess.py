@@ -184,7 +184,7 @@ def assess(
     ] = 120.0,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """Say whether a table of rates by group may be published: people proven, and leak.
+    """Say whether a table of rates by group may be published.
 
     Exit code 0: it is within the limits; 3: it exceeds them, or is not decided; 2: bad input. With
     --check: 0 if the record is right, 1 if not.

@@ -22,7 +22,7 @@ def check(
         bool, typer.Option("--broken", help="Show only laws that are broken.")
     ] = False,
 ) -> None:
-    """Test the components of a plugin against the laws of their kinds.
+    """Test components of a plugin against the laws of their kinds.
 
     Exit code 0: all laws kept or skipped; 1: some broken; 2: bad input, or nothing to test.
     """
@@ -59,7 +59,7 @@ def new(
         Path, typer.Option(help="Folder in which to create the package.")
     ] = Path(),
 ) -> None:
-    """Write a small, complete package with a component and tests that pass."""
+    """Write a small package with a component and its tests."""
     from fpbench.testing.scaffold import write_package
 
     folder = write_package(kind, name, directory)

@@ -107,8 +107,33 @@ class Command(_FastStart, TyperCommand):
     """A command that starts fast."""
 
 
+PANELS = {
+    "Run and look": ("run", "plan", "leaderboard", "page", "figure", "export", "compare"),
+    "Your model, your table": ("attack", "assess", "release", "app"),
+    "Published papers": ("reproduce",),
+    "Plugins": ("plugins", "describe", "new", "check"),
+    "Upkeep": ("data", "doctor", "merge", "verify"),
+}
+"""The commands by purpose, in the order of work."""
+_OTHERS = "Of other packages"
+
+
 class _Group(_FastStart, TyperGroup):
-    pass
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands by purpose, where they have one; otherwise under one heading."""
+        shown = {name: command for name, command in self.commands.items() if not command.hidden}
+        panels = {panel: [name for name in names if name in shown]
+                  for panel, names in PANELS.items()}  # fmt: skip
+        if self.name != "fpbench":
+            panels = {"Commands": []}
+        known = {name for names in panels.values() for name in names}
+        rest = [name for name in shown if name not in known]
+        last = _OTHERS if known else "Commands"
+        room = formatter.width - 6 - max(map(len, shown), default=0)
+        for panel, names in {**panels, last: rest}.items():
+            if names:
+                with formatter.section(panel):
+                    formatter.write_dl([(n, shown[n].get_short_help_str(room)) for n in names])
 
 
 def group(name: str, text: str) -> typer.Typer:

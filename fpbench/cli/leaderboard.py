@@ -102,7 +102,7 @@ def leaderboard(
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Rank the combinations of a run, or its attacks, defences, reports or audits.
+    """Rank combinations, attacks, defences, reports or audits.
 
     By default attacks on the same model are ranked by their accuracy with the disclosure.
     Neighbours that do not differ significantly share a rank (=1).
@@ -247,16 +247,24 @@ def compare(
         ),
     ] = None,
     where: Where = None,
+    cells: Annotated[
+        bool,
+        typer.Option(
+            "--cells",
+            help="Show which cells differ in any bit, and what versions made them, instead.",
+        ),
+    ] = False,
     top: Top = None,
     every: Every = False,
     form: FormatOption = Form.TABLE,
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Compare two runs side by side, and test which changes are significant.
+    """Compare two runs, and test which changes are significant.
 
     Combinations with the same labels are compared at the seeds that both runs have. If each run has
     one label of a kind and they differ (a new adversary, for instance), the two are compared.
+    Exit code with --cells: 0 if the results are the same; 1 if they differ.
     """
     from fpbench.api.saved_run import Run
     from fpbench.cli.screen.results import MOST
@@ -264,6 +272,9 @@ def compare(
     from fpbench.results.contrast import compare as compare_runs
     from fpbench.results.contrast import contrast_data, contrast_sheet, read_pairs
 
+    if cells:
+        _compare_cells(old, new, sys.maxsize if every else top or _MOST_CELLS)
+        return
     chosen_form, lines = Form.JSON if as_json else form, _count_lines(top, every)
     first, second = (Run(path).read(keys=False) for path in (old, new))
     contrasts = compare_runs(
@@ -276,3 +287,19 @@ def compare(
         return
     most = MOST if chosen_form is Form.TABLE and output is None and lines is None else lines
     _show_or_write([contrast_sheet(each, most) for each in contrasts], chosen_form, output)
+
+
+_MOST_CELLS = 20
+"""Greatest number of cells that differ which are listed by default."""
+
+
+def _compare_cells(one: Path, other: Path, most: int) -> None:
+    """Show which cells of two runs differ, and by how much; exit with 1 if any does."""
+    from fpbench.cli.screen import runs as boards
+    from fpbench.store import differences
+
+    difference = differences.diff(one, other, most=most)
+    boards.show_page(difference)
+    boards.warn_unshown(boards.read_unshown([one, other]))
+    if difference:
+        raise typer.Exit(1)

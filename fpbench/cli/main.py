@@ -257,7 +257,9 @@ def run(
     max_cells: MaxCells = MAX_CELLS,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """Run the cells of a matrix that are not done, then show what they say.
+    """Run a matrix, and say what its results mean.
+
+    Cells that are done are not run again.
 
     With --strict or --json, what the matrix states in [[expect]] is compared with the results.
     Exit code 0: all cells done or skipped; 1: some failed, or the run directory was removed, or
@@ -354,7 +356,7 @@ def plan(
     max_cells: MaxCells = MAX_CELLS,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """List what would run and what is skipped: cells, unique steps, reasons, time."""
+    """List what a matrix would run and skip, and how long it takes."""
     from fpbench.api import run as api
     from fpbench.cli.screen.runs import show_plan
 
@@ -391,7 +393,7 @@ def reproduce(
     max_cells: MaxCells = MAX_CELLS,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """Run a paper's matrix, and print which of its statements hold, then its tables.
+    """Run a paper's matrix, and say which of its statements hold.
 
     NAME may also be a matrix file with `[[expect]]` tables. Exit codes are those of
     `run`.
@@ -444,7 +446,8 @@ def export(
 
 app.command(cls=Command)(assess_cli.assess)
 app.command(cls=Command)(release_cli.release)
-app.command(cls=Command)(report_cli.report)
+app.command(cls=Command)(report_cli.page)
+app.command(cls=Command, hidden=True)(report_cli.report)
 app.command(cls=Command)(report_cli.figure)
 
 
@@ -459,7 +462,7 @@ def plugins(
     ] = False,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """List installed components with a summary each, and broken plugins."""
+    """List installed components, and broken plugins."""
     from fpbench.cli.screen import catalog as listings
     from fpbench.components.catalog import discover
 
@@ -486,7 +489,7 @@ def describe(
     ] = False,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """Show a component: what it does, its parameters; or list the components of a kind."""
+    """Show a component and its parameters, or those of a kind."""
     from fpbench.cli.screen import catalog as listings
     from fpbench.components.catalog import discover
 
@@ -519,7 +522,7 @@ def merge(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The new run directory.")],
 ) -> None:
-    """Merge runs of one matrix from several machines; name conflicts.
+    """Merge runs of one matrix from several machines.
 
     Exit code 2 if runs have different results for a cell; then nothing is written.
     """
@@ -528,26 +531,6 @@ def merge(
 
     boards.show_merged(merging.merge(runs, out), len(runs))
     boards.warn_unshown(boards.read_unshown(runs))
-
-
-@app.command(cls=Command)
-def diff(
-    one: RunDirectory,
-    other: Annotated[Path, typer.Argument(help="Another run directory.", metavar="RUN")],
-    most: Annotated[int, typer.Option(min=0, help="Number of changes to list.")] = 20,
-) -> None:
-    """Show which cells of two runs differ, by how much, and what versions made them.
-
-    Exit code 0: the results are the same; 1: they differ.
-    """
-    from fpbench.cli.screen import runs as boards
-    from fpbench.store import differences
-
-    difference = differences.diff(one, other, most=most)
-    boards.show_page(difference)
-    boards.warn_unshown(boards.read_unshown([one, other]))
-    if difference:
-        raise typer.Exit(1)
 
 
 @app.command(cls=Command)

@@ -107,7 +107,9 @@ def release(
     seconds: Annotated[float, typer.Option(min=1, help="Time limit of each attack.")] = 120.0,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """Make a table of rates by group that may be published, within limits, and its certificate.
+    """Make a table of rates by group that may be published.
+
+    It is within limits, and has a certificate.
 
     Exit code 0: it is within the limits; 3: no table is, and none is written; 2: bad input. With
     --check: 0 if the certificate is right, 1 if not.

@@ -1,4 +1,4 @@
-"""The `report` and `figure` commands."""
+"""The `page` and `figure` commands."""
 
 import sys
 from pathlib import Path
@@ -13,26 +13,29 @@ from fpbench.cli.screen import console
 By = Annotated[str | None, typer.Option(help="Measure to rank by.")]
 
 
-def report(
-    run: RunDirectory,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="The HTML file, - for standard output; RUN/report.html if not given.",
-        ),
-    ] = None,
-    by: By = None,
-) -> None:
-    """Write a run as one HTML file: leaderboards, figures, and the provenance of every number."""
+PageFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="The HTML file, - for standard output; RUN/page.html if not given."
+    ),
+]
+
+
+def page(run: RunDirectory, output: PageFile = None, by: By = None) -> None:
+    """Write a run as one HTML page, with figures and provenance."""
     from fpbench.api.saved_run import Run
     from fpbench.page.writing import render_report, write_report
 
     if output == STANDARD:
         console.show_text(render_report(Run(run), by))
     else:
-        console.show_text(f"report: {write_report(Run(run), output, by)}")
+        console.show_text(f"page: {write_report(Run(run), output, by)}")
+
+
+def report(run: RunDirectory, output: PageFile = None, by: By = None) -> None:
+    """The old name of `fpbench page`."""
+    console.warn(["`fpbench report` is called `fpbench page`: a report is a table of rates"])
+    page(run, output, by)
 
 
 def figure(

@@ -30,7 +30,7 @@ from fpbench.results.snapshot import SavedRun
 def write_report(run: SavedRun, output: Path | None = None, by: str | None = None) -> Path:
     """Write a run as one self-contained HTML file.
 
-    `output`: the file; `report.html` in the run directory if None. `by`: the measure that
+    `output`: the file; `page.html` in the run directory if None. `by`: the measure that
     leaderboards rank by; the matrix's measure if None.
 
     Raises InputError if no cell has that measure, plotly is not installed, or the file cannot be
@@ -42,7 +42,7 @@ def write_report(run: SavedRun, output: Path | None = None, by: str | None = Non
     if output:
         write_output(output, text)
         return output
-    file = run.path / "report.html"
+    file = run.path / "page.html"
     try:
         write_file(file, text)  # replaces any file there, so no trap needs a refusal
     except OSError as error:
@@ -54,6 +54,7 @@ def write_report(run: SavedRun, output: Path | None = None, by: str | None = Non
 
 def render_report(run: SavedRun, by: str | None = None) -> str:
     """A run as one self-contained HTML page; see `write_report`."""
+    find_plotly()  # before the work
     return write_page(make_content(gather(run, by, judge=True), discover()))
 
 
@@ -116,7 +117,7 @@ def write_page(content: dict[str, Any]) -> str:
 
     Raises InputError if plotly is not installed.
     """
-    library, content = _read_plotly(), _escape_texts(content)
+    library, content = find_plotly().read_text(encoding="utf-8"), _escape_texts(content)
     script = "(() => {\n'use strict';\n" + "".join(map(_read_asset, _SCRIPTS)) + "})();\n"
     # Only these two scripts may run, and nothing may be fetched, whatever labels contain.
     policy = (
@@ -147,14 +148,18 @@ def _escape_texts(part: Any) -> Any:
     return escape_unprintable(part, but="\t\r\n") if isinstance(part, str) else part
 
 
-def _read_plotly() -> str:
+def find_plotly() -> Path:
+    """The file of plotly that the page holds.
+
+    Raises InputError if plotly is not installed.
+    """
     # Importing the package takes a second, and only one of its files is needed.
     spec = find_spec("plotly")
     for place in (spec.submodule_search_locations or ()) if spec else ():
         file = Path(place) / "package_data" / "plotly.min.js"
         if file.is_file():
-            return file.read_text(encoding="utf-8")
-    raise InputError(f"fpbench report needs plotly: {tell_extra('report')}")
+            return file
+    raise InputError(f"fpbench page needs plotly: {tell_extra('report')}")
 
 
 def _hash(script: str) -> str:

@@ -78,7 +78,7 @@ class Spread:
 
 @dataclass(frozen=True, repr=False)
 class RunDifference(Paged):
-    """What differs between two runs; prints itself as `fpbench diff` does."""
+    """What differs between two runs; prints itself as `fpbench compare --cells` does."""
 
     one: Path
     other: Path
@@ -115,7 +115,7 @@ class RunDifference(Paged):
         )  # fmt: skip
 
     def page(self) -> list[Sheet | Separator]:
-        """What `fpbench diff` shows."""
+        """What `fpbench compare --cells` shows."""
         one, other = str(self.one), str(self.other)
         page: list[Sheet | Separator] = []
         if not self.same_matrix:

@@ -45,7 +45,7 @@ def people():
 @pytest.mark.slow
 def test_a_run_writes_what_the_commands_write(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert run.report() == run.path / "report.html"
+    assert run.report() == run.path / "page.html"
     assert run.report("page.html", by="gain").read_text().startswith("<!doctype html>")
     figures = run.figures()
     assert "with_accuracy-by-adversary" in figures
@@ -81,7 +81,7 @@ def test_comparisons_and_verifications_print_what_the_commands_print(run, tmp_pa
     difference = run.diff(other)
     checked = run.verify(2, seed=0)
     for shown, words in (
-        (difference, ["diff", run.path, other.path]),
+        (difference, ["compare", "--cells", run.path, other.path]),
         (checked, ["verify", run.path, "--sample", 2, "--seed", 0]),
     ):
         assert repr(shown) == str(shown)

@@ -33,7 +33,7 @@ OUTPUTS = {
     "report.to_parquet": lambda run, file: REPORT.to_parquet(file),
     "report.to_html": lambda run, file: REPORT.to_html(file),
     **{" ".join(words): words for words in (
-        ("report", "RUN", "-o"), ("export", "RUN", "-o"), ("leaderboard", "RUN", "-o"),
+        ("page", "RUN", "-o"), ("export", "RUN", "-o"), ("leaderboard", "RUN", "-o"),
         ("leaderboard", "RUN", "--format", "markdown", "-o"), ("compare", "RUN", "RUN", "-o"),
         ("run", "MATRIX", "--json"), ("reproduce", "MATRIX", "--json"), ("assess", "MATRIX", "--people", "MATRIX", "--json"),
         ("assess", "MATRIX", "--people", "MATRIX", "--protected"),
@@ -52,7 +52,7 @@ def place(tmp_path_factory):
               "learner": [{"use": "plain"}], "auditor": [{"use": "group-fairness"}]}  # fmt: skip
     run = fpbench.run(matrix, out=folder / "run").path
     (folder / "alias").symlink_to(run)
-    (folder / "report.html").symlink_to(run / "store.sqlite")
+    (folder / "page.html").symlink_to(run / "store.sqlite")
     return folder
 
 
@@ -62,7 +62,7 @@ def test_no_output_is_written_over_a_run(place, way, command):
     """Neither over its files, nor by another name, nor beside them where one would be read."""
     run = fpbench.load(place / "run")
     names = ["run/store.sqlite", "alias/matrix.json", "run/matrix.toml", "run/../run/STORE.lock",
-             "report.html", "run/environment.json"]  # fmt: skip
+             "page.html", "run/environment.json"]  # fmt: skip
     before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
     for name in names if callable(OUTPUTS[way]) else names[:1]:
         file, call = place / name, OUTPUTS[way]
@@ -78,7 +78,7 @@ def test_no_output_is_written_over_a_run(place, way, command):
 
 
 def test_outputs_beside_a_run_are_written(place):
-    assert check_output(place / "run" / "report.html")
+    assert check_output(place / "run" / "page.html")
     assert check_output(place / "store.sqlite")
     for name in (STORE, LOCK_FILE, *MATRIX_NAMES):
         with pytest.raises(InputError):
@@ -130,7 +130,7 @@ def fill_disk(monkeypatch):
     "way",
     [
         *(way for way in OUTPUTS if callable(OUTPUTS[way])),
-        ("report", "RUN", "-o"), ("export", "RUN", "--format", "parquet", "-o"), ("export", "RUN", "--long", "--format", "csv", "-o"),
+        ("page", "RUN", "-o"), ("export", "RUN", "--format", "parquet", "-o"), ("export", "RUN", "--long", "--format", "csv", "-o"),
         ("export", "RUN", "--format", "jsonl", "-o"), ("leaderboard", "RUN", "--format", "json", "-o"),
         ("leaderboard", "RUN", "--format", "latex", "-o"),
     ],

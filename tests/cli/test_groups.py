@@ -4,9 +4,10 @@ from inspect import get_annotations, unwrap
 
 import pytest
 import typer.main
+from typer.testing import CliRunner
 
 from fpbench.base.errors import InputError
-from fpbench.cli.groups import _is_path
+from fpbench.cli.groups import PANELS, _is_path
 from fpbench.cli.main import app
 
 
@@ -54,3 +55,15 @@ def test_an_empty_path_is_refused(name, parameter):
     (own,) = [each for each in command.params if each.name == parameter]
     said = str(error.value).partition(" is empty")[0]
     assert said in (*own.opts, own.metavar)
+
+
+def test_every_command_of_our_own_is_listed_once_by_its_purpose():
+    whole = typer.main.get_command(app)
+    own = {name for name, command in whole.commands.items() if not command.hidden}
+    listed = [name for names in PANELS.values() for name in names]
+    assert len(listed) == len(set(listed))
+    assert own <= set(listed)
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).output
+    places = [shown.index(f"\n{panel}:\n") for panel in PANELS]
+    assert places == sorted(places)
+    assert "..." not in shown[places[0] :]  # no summary is cut

@@ -58,7 +58,7 @@ def test_seeds_that_are_not_shown_are_told_wherever_rows_are_read(command, toy_m
     rows = fine(command("export", "some"))
     assert len(rows.stdout.splitlines()) == 3 < len(done.stdout.splitlines())
     assert words in rows.stderr
-    assert words in fine(command("diff", "some", "all"), 1).stderr
+    assert words in fine(command("compare", "--cells", "some", "all"), 1).stderr
     toy_matrix(TOY.replace("seeds = 2", "seeds = [1]"))
     fine(command("-q", "run", matrix, "--out", "other"))
     assert words in fine(command("merge", "some", "other", "--out", "merged")).stderr

@@ -439,7 +439,7 @@ def test_the_reference_knows_every_command_and_parameter():
         for name, command in group.commands.items():
             if hasattr(command, "commands"):
                 yield from leaves(command, f"{path} {name}")
-            else:
+            elif not command.hidden:
                 yield f"{path} {name}", command
 
     text = PAGES["docs/commands.md"].read_text(encoding="utf-8")

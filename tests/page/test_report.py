@@ -267,8 +267,8 @@ def test_without_plotly_the_command_that_installs_it_is_said(real, monkeypatch):
 
 @pytest.mark.slow
 def test_the_commands_write_and_list(real, command, tmp_path):
-    done = command("report", real.path, "-o", tmp_path / "r.html")
-    assert (done.returncode, done.stdout) == (0, f"report: {tmp_path / 'r.html'}\n"), done.stderr
+    done = command("page", real.path, "-o", tmp_path / "r.html")
+    assert (done.returncode, done.stdout) == (0, f"page: {tmp_path / 'r.html'}\n"), done.stderr
     assert carried((tmp_path / "r.html").read_text())["title"] == REAL["title"]
     done = command("figure", real.path)
     assert done.stdout.splitlines()[1].split() == ["accuracy", "Accuracy", "before", "and", "after",
@@ -278,14 +278,17 @@ def test_the_commands_write_and_list(real, command, tmp_path):
     done = command("figure", real.path, "acuracy")
     assert done.returncode == 2
     assert done.stderr.startswith("error: small run: no figure 'acuracy'")
-    done = command("report", real.path, "-o", tmp_path / "none" / "r.html")
+    old = command("report", real.path, "-o", tmp_path / "old.html")
+    assert (old.returncode, old.stdout) == (0, f"page: {tmp_path / 'old.html'}\n")
+    assert old.stderr.startswith("warning: `fpbench report` is called `fpbench page`")
+    done = command("page", real.path, "-o", tmp_path / "none" / "r.html")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
 def test_the_code_of_the_documentation_reads_the_file(real, text, tmp_path, monkeypatch):
     docs = Path(__file__).parents[2] / "docs" / "report.md"
     (code,) = re.findall(r"^```python\n(.*?)^```", docs.read_text(), re.M | re.S)
-    (tmp_path / "report.html").write_text(text)
+    (tmp_path / "page.html").write_text(text)
     monkeypatch.chdir(tmp_path)
     names = {}
     exec(code, names)

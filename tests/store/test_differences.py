@@ -159,7 +159,7 @@ def test_the_command(command, tmp_path):
          environment=KERNEL | {"python": "3.11.7"})  # fmt: skip
     made(work / "b", {0: {"gain": 0.5}, 1: {"gain": 0.75}, 2: None, 4: {"gain": 1.0}},
          environment=KERNEL | {"python": "3.12.1"})  # fmt: skip
-    done = command("diff", "a", "b")
+    done = command("compare", "--cells", "a", "b")
     assert done.returncode == 1
     assert done.stderr == ""
     assert [line.rstrip() for line in done.stdout.splitlines()] == [
@@ -185,9 +185,9 @@ def test_the_command(command, tmp_path):
         "d, l, seed 1 gain    0.25 0.75",
         "2 cells compared to the last bit: they differ",
     ]
-    same_run = command("diff", "a", "a")
+    same_run = command("compare", "--cells", "a", "a")
     assert same_run.returncode == 0
     assert same_run.stdout == "3 cells compared to the last bit: the results are the same\n"
-    none = command("diff", "a", "nowhere")
+    none = command("compare", "--cells", "a", "nowhere")
     assert none.returncode == 2
     assert "nowhere: not a run directory" in none.stderr

@@ -35,7 +35,7 @@ def test_every_output_file_may_be_standard_output(tmp_path, toys, monkeypatch):
         "leaderboard": [["run", "--format", form] for form in ("markdown", "latex", "json")],
         "compare": [["run", "run", "--format", "markdown"]],
         "export": [["run"], ["run", "--long"], ["run", "--format", "jsonl"]],
-        "report": [["run"]],
+        "page": [["run"]],
         "figure": [["run", "no-such-figure"]],
     }
     commands = typer.main.get_command(app).commands
@@ -53,7 +53,7 @@ def test_every_output_file_may_be_standard_output(tmp_path, toys, monkeypatch):
             if name in ("leaderboard", "compare", "export"):
                 assert said.output == command(name, *arguments).output
             assert sorted(tmp_path.iterdir()) == before
-    assert command("report", "run", "-o", "-").output.startswith("<!")
+    assert command("page", "run", "-o", "-").output.startswith("<!")
     refused = command("export", "run", "--format", "parquet", "-o", "-")
     assert refused.error == "error: Parquet is binary: name a file with --output\n"
 

@@ -35,12 +35,13 @@ READING = {
         *(["RUN", "--view", view] for view in VIEWS),
         *(["RUN", "--format", form, "-o", "OUT"] for form in FORMS),
     ],
-    "compare": [["RUN", "HONEST"], ["HONEST", "RUN", "--json"]],
+    "compare": [["RUN", "HONEST"], ["HONEST", "RUN", "--json"],
+                ["RUN", "HONEST", "--cells"], ["HONEST", "RUN", "--cells"]],
     "export": [["RUN"], ["RUN", "--long"], ["RUN", "--format", "jsonl", "-o", "OUT"]],
+    "page": [["RUN", "-o", "OUT"]],
     "report": [["RUN", "-o", "OUT"]],
     "figure": [["RUN"], ["RUN", "accuracy", "-o", "OUT.svg"]],
     "merge": [["RUN", "HONEST", "--out", "OUT"], ["HONEST", "RUN", "--out", "OUT"]],
-    "diff": [["RUN", "HONEST"], ["HONEST", "RUN"]],
     "verify": [["RUN", "--sample", "1", "--seed", "0"]],
     "plan": [["MATRIX", "--out", "RUN"]],
 }
@@ -228,7 +229,7 @@ def test_traps_in_the_place_of_a_matrix(name, kind, honest, place, tmp_path):
     set_trap(run / name, kind, place / "outside")
     before = look(place)
     for call in (
-        ["report", str(run), "-o", str(tmp_path / "out")],
+        ["page", str(run), "-o", str(tmp_path / "out")],
         ["verify", str(run)],
         ["merge", str(run), str(honest), "--out", str(tmp_path / "merged")],
     ):

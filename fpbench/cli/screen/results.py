@@ -55,7 +55,7 @@ def show_leaderboards(
         console.choose_terminal().print(SHOW_ALL, style="dim", soft_wrap=True)
 
 
-SHOW_CHECKS = "`fpbench reproduce --long` and `fpbench report` show each check"
+SHOW_CHECKS = "`fpbench reproduce --long` and `fpbench page` show each check"
 """Printed below a summary of checks."""
 SHOW_ALL = "`fpbench leaderboard RUN --all` shows all lines"
 """Printed where lines were left out by default."""
