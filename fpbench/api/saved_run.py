@@ -238,7 +238,7 @@ class Run(Ranked):
         return verify(self.path, sample, seed=seed, jobs=jobs, tables=tables, limits=limits)
 
     def diff(self, other: Run | str | Path, *, most: int = 1_000) -> RunDifference:
-        """Compare with another run, of the same matrix or of another, as `fpbench compare --cells` does.
+        """Compare with another run, of the same matrix or not, as `fpbench compare --cells` does.
 
         Parameters
         ----------

@@ -99,7 +99,8 @@ class Sheet:
     def all_notes(self) -> tuple[str, ...]:
         """The notes, those on headings, and how many lines are not shown."""
         headings = {column.heading for column in self.columns}
-        of_columns = [f"{name}: {text}" for name, text in self.explained if name in headings]
+        own = "; ".join(f"{name}: {text}" for name, text in self.explained if name in headings)
+        of_columns = [own] if own else []
         more = [f"{self.unshown:,} more line{'s' * (self.unshown != 1)}"] if self.unshown else []
         return (*self.notes, *of_columns, *more)
 

@@ -46,7 +46,8 @@ Where = Annotated[
 ]
 Top = Annotated[int | None, typer.Option(min=1, help="Show only this many lines.")]
 Every = Annotated[
-    bool, typer.Option("--all", help="Show all lines; otherwise a terminal shows 100 per table.")
+    bool,
+    typer.Option("--all", help="Show all lines; otherwise a terminal shows the best of each task."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 FormatOption = Annotated[Form, typer.Option("--format", help="How tables are written.")]
@@ -196,7 +197,8 @@ def _format_boards(
 
     if form is Form.JSON:
         return _format_json([to_data(replace(each, lines=each.lines[:top])) for each in boards])
-    return _format_sheets([make_sheet(board, measures, top) for board in boards], form)
+    cut = [(board, range(len(board.lines[:top]))) for board in boards]
+    return _format_sheets([make_sheet(board, measures, lines) for board, lines in cut], form)
 
 
 def _format_json(data: object) -> str:
@@ -267,7 +269,6 @@ def compare(
     Exit code with --cells: 0 if the results are the same; 1 if they differ.
     """
     from fpbench.api.saved_run import Run
-    from fpbench.cli.screen.results import MOST
     from fpbench.cli.screen.runs import warn_unshown
     from fpbench.results.contrast import compare as compare_runs
     from fpbench.results.contrast import contrast_data, contrast_sheet, read_pairs
@@ -285,10 +286,12 @@ def compare(
     if chosen_form is Form.JSON:
         _write(_format_json([contrast_data(each) for each in contrasts]), output)
         return
-    most = MOST if chosen_form is Form.TABLE and output is None and lines is None else lines
+    most = _MOST_ROWS if chosen_form is Form.TABLE and output is None and lines is None else lines
     _show_or_write([contrast_sheet(each, most) for each in contrasts], chosen_form, output)
 
 
+_MOST_ROWS = 100
+"""Greatest number of lines of a comparison on a terminal by default."""
 _MOST_CELLS = 20
 """Greatest number of cells that differ which are listed by default."""
 

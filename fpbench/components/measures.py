@@ -22,6 +22,8 @@ Against: TypeAlias = Literal["parameters", "privacy"]
 GREATER: Better = "greater"
 LESS: Better = "less"
 NEITHER: Better = "neither"
+SHARE = "share"
+"""Unit of shares, and of differences of shares; displayed in percent."""
 
 _NAME = re.compile(r"[*_]*[a-z][a-z0-9_*]*")
 _LONGEST = 500
@@ -187,7 +189,9 @@ class Measure:
                 )
 
     def write(self, number: float | None) -> str:
-        """A value as displayed; "-" for None."""
+        """A value as displayed, a share in percent; "-" for None."""
+        if self.unit == SHARE and number is not None:
+            return format_number(100 * number, 2)
         return format_number(number, self.decimals)
 
     def as_data(self) -> dict[str, Any]:

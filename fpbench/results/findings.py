@@ -1,4 +1,4 @@
-"""What each thing that a run publishes gives away, in words: may it be published?"""
+"""What each thing that a run publishes gives away, and whether it may be published."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from fpbench.base.text import (
     format_points_above,
     show_lines,
 )
-from fpbench.components.measures import LESS, Glossary
+from fpbench.components.measures import LESS, SHARE, Glossary
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.results.statistics.intervals import LEAST_SEEDS
 from fpbench.results.waterfall import make_waterfall_data
@@ -191,16 +191,37 @@ class Leaderboard:
         return write_html([make_sheet(self)])
 
 
-def make_sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = None) -> Sheet:
+def choose_best(board: Leaderboard, most: int) -> list[int]:
+    """The first lines of each group, as many of each as fit; about `most` in all.
+
+    They are the best attacks of each task; where nothing is grouped, the first lines.
+    """
+    groups = board.groups()
+    each = max(most // max(len(set(groups)), 1), 1)
+    place: Counter[tuple[str, ...]] = Counter()
+    chosen = []
+    for number, group in enumerate(groups):
+        place[group] += 1
+        chosen += [number] * (place[group] <= each)
+    return chosen[:most]
+
+
+def make_sheet(
+    board: Leaderboard, measures: Sequence[str] = (), numbers: Sequence[int] | None = None
+) -> Sheet:
     """A leaderboard as a table.
 
     `measures`: the measures to show, beside the one it is ranked by; none for the most informative.
-    `most`: greatest number of lines to show; None for all.
+    `numbers`: the lines to show, ascending; None for all.
     """
-    kinds, lines = list_varying_kinds(board), board.lines[:most]
+    shown = range(len(board.lines)) if numbers is None else numbers
+    kinds, lines = list_varying_kinds(board), tuple(board.lines[i] for i in shown)
+    ranks = _format_ranks(board)
+    ranks = [ranks[i] for i in shown]
     if board.reference is not None:
         lines = (*lines, board.reference)
         kinds += ["adversary"] * ("adversary" not in kinds)
+        ranks.append("-")
     part = replace(board, lines=lines)
     counts = [_format_counts(line) for line in board.lines]
     alike = len(set(counts)) == 1 and not any(line.failed for line in board.lines)
@@ -209,20 +230,22 @@ def make_sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | Non
              if name in board.measured]  # fmt: skip
     points = board.in_points and not measures
     body = (_make_point_columns if points else _make_columns)(part, names)
-    body |= _make_certainty_columns(part, [] if alike else [_format_counts(line) for line in lines])
+    everything = numbers is None or len(shown) == len(board.lines)
+    told = [] if alike else [_format_counts(line) for line in lines]
+    body |= _make_certainty_columns(part if everything else None, told)
     labels = [[line.labels[kind] for line in lines] for kind in kinds]
     glossary = board.glossary
     return Sheet(
         title=board.title,
-        about=_describe_shared(board, kinds, counts[0] if alike else "", points),
+        about=_describe_shared(board, kinds, counts[0] if alike else "", names, points),
         columns=(
             Column("#"),
             *(Column(kind, number=False) for kind in kinds),
             *(Column(glossary.heading(name)) for name in body),
         ),
-        rows=tuple(zip(_format_ranks(part), *labels, *body.values(), strict=True)),
+        rows=tuple(zip(ranks, *labels, *body.values(), strict=True)),
         notes=(*board.notes, *_list_notes(board)),
-        unshown=len(board.lines) - len(board.lines[:most]),
+        unshown=len(board.lines) - len(shown),
         warnings=tuple(_list_warnings(board)),
         failures=tuple(dict.fromkeys(why for line in board.lines for why in line.reasons)),
         spare=_list_spare(board, names, body, points),
@@ -231,7 +254,10 @@ def make_sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | Non
         ),
         sections=tuple(kind for kind in board.within if kind in kinds and _stands_in_groups(board)),
         opening=board.sentences,
-        explained=((_P_VALUE, "whether a line differs from the line above"),),
+        explained=(
+            *((glossary.heading(name), _LEGEND[name]) for name in body if name in _LEGEND),
+            (_P_VALUE, "whether a line differs from the line above"),
+        ),
     )
 
 
@@ -296,11 +322,34 @@ _POINTS: dict[str, Callable[[float], str]] = {
 """Functions that write shares on a board in percent."""
 
 
-def _make_certainty_columns(board: Leaderboard, counts: Sequence[str]) -> dict[str, list[str]]:
-    """The columns of p-values and seeds, if they are informative."""
+_LEGEND = {
+    "majority_accuracy": "naming the largest group",
+    "without_model_accuracy": "guessed right without the model",
+    "without_accuracy": "guessed right before the disclosure",
+    "with_accuracy": "and after it",
+    "leak": "the difference, in points",
+    "limit": "the most that it can add to any attack, on average",
+    "people_proven": "people whose group follows from it alone",
+    "proven_unsure": "those whom the attack was unsure of",
+    "rate_error": "how far published rates are off, on average",
+    "initial_accuracy": "guessed right",
+    "corrected_accuracy": "and after the correction",
+    "gain": "the difference",
+    "gain_over_best": "gain over the best guess of any attack",
+    "advantage": "guessed right by the best attack, beyond naming the largest group",
+    "strongest_accuracy": "guessed right by the best attack",
+}
+"""What columns mean, in a few words."""
+
+
+def _make_certainty_columns(
+    board: Leaderboard | None, counts: Sequence[str]
+) -> dict[str, list[str]]:
+    """The columns of p-values, of a whole board, and seeds, if they are informative."""
     body = {}
-    if any(line.p_above is not None and line.p_above < 1 for line in board.lines):
-        body[_P_VALUE] = [format_p_value(line.p_above) for line in board.lines]
+    values = [] if board is None else [line.p_above for line in board.lines]
+    if any(value is not None and value < 1 for value in values):
+        body[_P_VALUE] = [format_p_value(value) for value in values]
     if counts:
         body["seeds"] = list(counts)
     return body
@@ -331,9 +380,9 @@ def format_ends(value: Interval | None, write: Callable[[float], str]) -> str:
 
 
 def _describe_shared(
-    board: Leaderboard, kinds: Sequence[str], seeds: str, points: bool = False
+    board: Leaderboard, kinds: Sequence[str], seeds: str, shown: Sequence[str], points: bool
 ) -> str:
-    """What all lines share."""
+    """What all lines share; `shown`: names of the measures that are shown."""
     parts = [board.scope] if board.scope and "dataset" not in board.kinds else []
     parts += board.apart
     shared = [kind for kind in board.kinds if kind not in kinds and board.lines]
@@ -343,6 +392,8 @@ def _describe_shared(
         parts.append(f"{seeds} seed" + "s" * (seeds != "1"))
     if board.within:
         parts.append(f"ranked for each {' and '.join(board.within)}")
+    if not points and any(board.glossary[name].unit == SHARE for name in shown):
+        parts.append("shares in %")
     if points:
         parts.append("in %" if board.view == "reports" else "% of people")
     return " · ".join(parts)

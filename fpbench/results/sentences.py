@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.text import format_percent, format_points, format_points_above
+from fpbench.components.measures import SHARE
 from fpbench.components.sights import SIGHTS, list_sights
 from fpbench.results.statistics.intervals import are_alike, bound_jointly
 from fpbench.results.waterfall import Level, Waterfall
@@ -57,7 +58,7 @@ def summarise_leak(
     line = board.lines[chosen]
     if (baseline := line.measures.get("majority_accuracy")) is not None:
         sentences.append(
-            f"Naming the largest group is right for {format_percent(baseline.mean)} %."
+            f"Naming the largest group is right for {format_percent(baseline.mean)} % of people."
         )
     several = count_groups(board)
     if (without := line.measures.get("without_accuracy")) is not None:
@@ -73,9 +74,10 @@ def summarise_leak(
         where = _name_model(line, several) or " here"
         of_all = f"Of the best attacks on {list_words(counted)}, the one{where} gains most"
         lead = f"{of_all}: the" if counted else "The"
-        label = line.labels.get("disclosure", "")
+        label = line.labels.get("disclosure", "").removeprefix("a ")
         word = "report" if "facts" in line.measures else "claim"
-        claim = f"{lead} {label}{'' if word in label.split() else f' {word}'}".replace("  ", " ")
+        known = {word, "table"} & {*label.split()}
+        claim = f"{lead} {label}{'' if known else f' {word}'}".replace("  ", " ")
         alone = "predictions" in text("adversary_sees", chosen)
         if not alone:  # the corrector sees predictions anyway, and the limit is not about them
             claim += ", with the predictions that it is about,"
@@ -107,9 +109,14 @@ def _describe_most(board: Leaderboard, line: Line, text: Callable[[str, int], st
         and "predictions" in seen
         and {*text("adversary_sees", i).split(", ")} == {*seen} - {"predictions"}
     ]
-    without = f", and {format_percent(max(blind))} % without the predictions" if blind else ""
+    if blind:
+        added = _get_mean(other, "without_accuracy") - max(blind)
+        return (
+            f"; the predictions of {other.labels['learner']} add {format_points(added).lstrip('+')}"
+            f" points to what the other columns tell, and the best attack guesses {reached} %"
+        )
     from_seen = list_words(seen) or "what it sees"
-    return f"; the best on {other.labels['learner']} guesses {reached} % from {from_seen}{without}"
+    return f"; the best on {other.labels['learner']} guesses {reached} % from {from_seen}"
 
 
 def _describe_others(board: Leaderboard, leaks: _Floats, chosen: int, ranked: _Floats) -> str:
@@ -140,11 +147,12 @@ def summarise_ranking(board: Leaderboard) -> tuple[str, ...]:
     if len(ranked) < 2:
         return ()
     first, measure = ranked[0], board.glossary[board.rank_by]
+    unit = " %" if measure.unit == SHARE else ""
     value = first.measures[board.rank_by]
     labels = [label for kind, label in first.labels.items()
               if label and len({line.labels.get(kind) for line in ranked}) > 1]  # fmt: skip
     spread = "" if value.low is None or value.high is None else (
-        f" (95 %: {measure.write(value.low)} to {measure.write(value.high)})"
+        f" (95 %: {measure.write(value.low)} to {measure.write(value.high)}{unit})"
     )  # fmt: skip
     tied = sum(line.rank == first.rank for line in ranked) - 1
     beside = f"; {tied} other{'s are' if tied > 1 else ' is'} tied with it" if tied else ""
@@ -152,7 +160,7 @@ def summarise_ranking(board: Leaderboard) -> tuple[str, ...]:
     extreme = "least" if board.least_first else "greatest"
     return (
         f"Of {len(ranked)} lines{f' ({about})' if about else ''}, {', '.join(labels)} "
-        f"has the {extreme} {measure.heading}: {measure.write(value.mean)}{spread}{beside}.",
+        f"has the {extreme} {measure.heading}: {measure.write(value.mean)}{unit}{spread}{beside}.",
     )
 
 

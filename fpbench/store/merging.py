@@ -246,6 +246,6 @@ class _Merger:
             lines = [*self._conflicts, *([f"and {more} more"] if more else [])]
             cells = "1 cell is" if self._count == 1 else f"{self._count} cells are"
             raise StoreError(
-                f"cannot be merged: {cells} not the same in all runs (`fpbench compare --cells` shows more):"
-                + "".join(f"\n  {line}" for line in lines)
+                f"cannot be merged: {cells} not the same in all runs (`fpbench compare "
+                "--cells` shows more):" + "".join(f"\n  {line}" for line in lines)
             )

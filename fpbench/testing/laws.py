@@ -30,6 +30,7 @@ from fpbench.components.bases import BASES
 from fpbench.components.guarantee import COUNT_SENSITIVITY, NEIGHBOURS, Neighbours
 from fpbench.components.mechanism import Mechanism
 from fpbench.components.names import KINDS
+from fpbench.components.records import Guess
 from fpbench.components.sights import list_sights
 from fpbench.components.spec import find_slot_kinds
 from fpbench.data.sample import Sample
@@ -304,9 +305,9 @@ def _holds_out(case: Case) -> None:
         before, after = (_find_held_out(one, row) for one in (guess, again.result))
         if before is not None and after is not None:
             assert np.allclose(before, after, rtol=0, atol=_NEAR), (
-                f"it learnt from people that it holds out: the belief about row {row} of the attack "
-                f"set follows this person's own group ({before} becomes {after}); hold rows out "
-                "before learning"
+                f"it learnt from people that it holds out: its belief about row {row} of the "
+                f"attack set follows this person's own group ({before} becomes {after}); hold rows "
+                "out before learning"
             )
 
 

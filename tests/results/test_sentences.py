@@ -41,14 +41,14 @@ def test_the_first_of_a_ranking_and_what_is_tied_with_it(ranks, tied):
     lines = [line(rank, f"a{i}", gain=0.5 - i / 10) for i, rank in enumerate(ranks)]
     count = sum(rank is not None for rank in ranks)
     assert summarise_ranking(board(*lines)) == (
-        f"Of {count} lines, a0 has the greatest gain: .5000 (95 %: .4900 to .5100){tied}.",
+        f"Of {count} lines, a0 has the greatest gain: 50.00 % (95 %: 49.00 to 51.00 %){tied}.",
     )
 
 
 def test_a_ranking_says_where_it_is_and_names_what_differs_among_the_ranked():
     lines = [line(1, "a1", gain=0.1), line(2, "a1", "fair", gain=0.05), line(None, "a2")]
     assert summarise_ranking(board(*lines, scope="adult", apart=("people 5",)))[0].startswith(
-        "Of 2 lines (adult, people 5), plain has the greatest gain: .1000 "
+        "Of 2 lines (adult, people 5), plain has the greatest gain: 10.00 % "
     )
     assert not summarise_ranking(board(lines[0], lines[2]))
     quick = summarise_ranking(

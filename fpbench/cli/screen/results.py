@@ -12,9 +12,10 @@ from fpbench.base.sheet import Column, Sheet
 from fpbench.base.text import format_percent
 from fpbench.cli.screen import console
 from fpbench.cli.screen.console import show_sheet
+from fpbench.components.measures import SHARE
 from fpbench.components.names import KINDS
 from fpbench.results.findings import MOST_LEAK, Verdict
-from fpbench.results.leaderboard import make_sheet
+from fpbench.results.leaderboard import choose_best, make_sheet
 from fpbench.results.verdicts.judging import Standing, list_verdict_sheets, make_standings_sheet
 from fpbench.results.verdicts.verdicts import ExpectationOutcome
 from fpbench.results.waterfall import draw_bar, make_waterfall_sheet
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from fpbench.api.reproduce import Reproduction
     from fpbench.results.findings import Findings
     from fpbench.results.leaderboard import Leaderboard
+    from fpbench.results.statistics.intervals import Interval
 
-MOST = 100
+MOST = 12
 """Greatest number of lines of a table shown by default."""
 _MOST_CURVES = 12
 """Sweeps that are drawn below a leaderboard."""
@@ -42,15 +44,15 @@ def show_leaderboards(
     """Leaderboards below each other; a title that they share is printed once.
 
     `boards`, `measures`: see `show_leaderboard`. `most`: how many lines of each to show; None for
-    the first 100, and a word on how to see the others.
+    the best attacks of each task, at most 12 in all, and a word on how to see the others.
     """
     title, cut = None, False
     for board in boards:
         if title is not None:
             console.choose_terminal().print()
         untitled = replace(board, title="") if board.title == title else board
-        show_leaderboard(untitled, measures, most or MOST)
-        title, cut = board.title, cut or len(board.lines) > (most or MOST)
+        show_leaderboard(untitled, measures, most)
+        title, cut = board.title, cut or len(board.lines) > MOST
     if cut and most is None:
         console.choose_terminal().print(SHOW_ALL, style="dim", soft_wrap=True)
 
@@ -67,19 +69,19 @@ def show_leaderboard(
     """Show a leaderboard: its findings, the waterfall, and the table.
 
     `measures`: the measures to show, without the waterfall; none for the default ones. `most`:
-    number of lines to show; None for all.
+    number of lines to show; None for the best attacks of each task.
     """
-    table = make_sheet(board, measures, most)
+    count = len(board.lines)
+    numbers = choose_best(board, MOST) if most is None else range(min(most, count))
+    table = make_sheet(board, measures, numbers)
     if board.waterfall is not None and not measures and not console.MODE.plain:
         show_sheet(Sheet(table.title, "", (), (), opening=table.opening))
         show_sheet(make_waterfall_sheet(board.waterfall))
         console.choose_terminal().print()
         table = replace(table, title="", opening=())
     show_sheet(table)
-    # With only a few lines asked for, curves of the others are left out.
-    curves = (
-        make_curve_sheet(board) if most is None or most >= min(len(board.lines), MOST) else None
-    )
+    # With only a few lines shown, curves of the others are left out.
+    curves = make_curve_sheet(board) if len(numbers) == count else None
     if curves is not None and not console.MODE.plain:
         show_sheet(curves)
 
@@ -141,19 +143,20 @@ def show_findings(board: Leaderboard, findings: Findings, run: Path) -> None:
 
 
 def make_curve_sheet(board: Leaderboard) -> Sheet | None:
-    """A table of the ranking measure along each sweep; None if nothing is swept."""
-    curves, write = list_curves(board), board.glossary[board.rank_by].write
+    """A table of the ranking measure along each sweep that changes it; None if there is none."""
+    curves, measure = list_curves(board), board.glossary[board.rank_by]
     rows = []
     for curve in curves[:_MOST_CURVES]:
         along = f"{curve.parameter} {curve.values[0]:g} to {curve.values[-1]:g}"
         others = ", ".join(label for label in curve.labels if label)
-        ends = write(curve.means[0]), write(curve.means[-1])
+        ends = measure.write(curve.means[0]), measure.write(curve.means[-1])
         rows.append((curve.line, *ends, f"{along} ({others})" if others else along))
     rest = len(curves) - _MOST_CURVES
-    numbers = (board.glossary.heading(board.rank_by), "from", "to")
+    numbers = (measure.heading, "from", "to")
+    unit = ", in %" if measure.unit == SHARE else ""
     return Sheet(
         title="",
-        about=f'how "{numbers[0]}" changes along a parameter; each curve has its own scale',
+        about=f'how "{numbers[0]}" changes along a parameter{unit}; each curve has its own scale',
         columns=(*map(Column, numbers), Column("along", number=False)),
         rows=tuple(rows),
         notes=(f"{rest} more sweep{'s' * (rest != 1)}",) if rest > 0 else (),
@@ -209,11 +212,14 @@ class Curve:
 
 
 def list_curves(board: Leaderboard) -> list[Curve]:
-    """The sweeps of a leaderboard along which the measure changes, best lines first."""
+    """The sweeps of a leaderboard along which the measure changes, best lines first.
+
+    It changes if 95 % intervals of two values of the parameter do not meet.
+    """
     # Columns beside the components, such as the strongest attack, do not divide a sweep.
     kinds = [kind for kind in board.kinds if kind in KINDS]
     differing = [k for k in kinds if len({line.labels[k] for line in board.lines}) > 1]
-    curves: dict[tuple[str, tuple[str, ...]], dict[float, float]] = {}
+    curves: dict[tuple[str, tuple[str, ...]], dict[float, Interval]] = {}
     for line in board.lines:
         value = line.measures.get(board.rank_by)
         if value is None:
@@ -224,13 +230,20 @@ def list_curves(board: Leaderboard) -> list[Curve]:
             for name, number in parts.swept.items() if parts else ():
                 if parts and isinstance(number, int | float) and not isinstance(number, bool):
                     others = (*labels[:place], parts.without(name), *labels[place + 1 :])
-                    curves.setdefault((name, others), {})[float(number)] = value.mean
+                    curves.setdefault((name, others), {})[float(number)] = value
     swept = {key: sorted(points.items()) for key, points in curves.items()}
     return [
-        Curve(parameter, labels, tuple(x for x, _ in points), tuple(y for _, y in points))
+        Curve(parameter, labels, tuple(x for x, _ in points), tuple(y.mean for _, y in points))
         for (parameter, labels), points in swept.items()
-        if len(points) >= LEAST_POINTS and len({y for _, y in points}) > 1
+        if len(points) >= LEAST_POINTS and _differ([y for _, y in points])
     ]
+
+
+def _differ(values: Sequence[Interval]) -> bool:
+    """Whether the intervals of some two values do not meet; a value without one is a point."""
+    lows = [value.mean if value.low is None else value.low for value in values]
+    highs = [value.mean if value.high is None else value.high for value in values]
+    return max(lows) > min(highs)
 
 
 def draw_sparkline(means: Sequence[float]) -> str:

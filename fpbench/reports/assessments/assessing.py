@@ -16,7 +16,7 @@ from fpbench.base.arrays import cut_scores
 from fpbench.base.errors import InputError
 from fpbench.claims.fact_information import limit_fact_nats
 from fpbench.claims.set_counts import Facts, Floats, Mask
-from fpbench.components.beliefs import check_beliefs
+from fpbench.components.beliefs import SURE, check_beliefs
 from fpbench.components.guarantee import compose
 from fpbench.correction.leak_limits import limit_leak_by_error
 from fpbench.data.people import read_people, to_pandas
@@ -25,7 +25,6 @@ from fpbench.reports.assessments.assessment import (
     Assessment,
     ReportAlone,
 )
-from fpbench.components.beliefs import SURE
 from fpbench.reports.assessments.attack import (
     Allowed,
     Findings,

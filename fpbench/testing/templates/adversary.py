@@ -18,7 +18,7 @@ class Example(Adversary):
     sees = frozenset({"features"})
 
     def guess(self, view: View, rng: np.random.Generator) -> Guess:
-        """Count groups in half of the attack set, and use their shares as beliefs about everyone."""
+        """Count groups in half of the attack set; their shares are the beliefs about everyone."""
         codes, k = view.attack.sensitive, len(view.attack.groups)
         held_out = np.arange(0, len(codes), 2)  # fpbench calibrates beliefs on people whose groups
         counts = np.bincount(codes[1::2], minlength=k) + 1  # taught the adversary nothing
