@@ -84,25 +84,29 @@ class Sheet:
     opening: tuple[str, ...] = ()
     """Sentences above the table."""
     explained: tuple[tuple[str, str], ...] = ()
-    """Headings of shown columns that need a note, and their notes."""
+    """Headings of columns, and what they mean."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """All sentences below the table."""
         return (
+            *filter(None, [self.legend]),
             *self.all_notes,
             *(f"warning: {text}" for text in self.warnings),
             *(f"failed: {text}" for text in self.failures),
         )
 
     @property
-    def all_notes(self) -> tuple[str, ...]:
-        """The notes, those on headings, and how many lines are not shown."""
+    def legend(self) -> str:
+        """What the shown headings mean, as one line; empty without any to explain."""
         headings = {column.heading for column in self.columns}
-        own = "; ".join(f"{name}: {text}" for name, text in self.explained if name in headings)
-        of_columns = [own] if own else []
+        return "; ".join(f"{name}: {text}" for name, text in self.explained if name in headings)
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """The notes, and how many lines are not shown."""
         more = [f"{self.unshown:,} more line{'s' * (self.unshown != 1)}"] if self.unshown else []
-        return (*self.notes, *of_columns, *more)
+        return (*self.notes, *more)
 
     def lay_out(self, room: int) -> tuple[Sheet, list[Row]]:
         """The table without columns that are sections or do not fit, and the lines of its rows.

@@ -197,6 +197,8 @@ def choose_best(board: Leaderboard, most: int) -> list[int]:
     They are the best attacks of each task; where nothing is grouped, the first lines.
     """
     groups = board.groups()
+    if len(groups) <= most:
+        return list(range(len(groups)))
     each = max(most // max(len(set(groups)), 1), 1)
     place: Counter[tuple[str, ...]] = Counter()
     chosen = []
@@ -326,15 +328,15 @@ _LEGEND = {
     "majority_accuracy": "naming the largest group",
     "without_model_accuracy": "guessed right without the model",
     "without_accuracy": "guessed right before the disclosure",
-    "with_accuracy": "and after it",
+    "with_accuracy": "guessed right after it",
     "leak": "the difference, in points",
     "limit": "the most that it can add to any attack, on average",
     "people_proven": "people whose group follows from it alone",
     "proven_unsure": "those whom the attack was unsure of",
     "rate_error": "how far published rates are off, on average",
     "initial_accuracy": "guessed right",
-    "corrected_accuracy": "and after the correction",
-    "gain": "the difference",
+    "corrected_accuracy": "the same after the correction",
+    "gain": "what the correction adds",
     "gain_over_best": "gain over the best guess of any attack",
     "advantage": "guessed right by the best attack, beyond naming the largest group",
     "strongest_accuracy": "guessed right by the best attack",

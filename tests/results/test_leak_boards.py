@@ -16,7 +16,7 @@ from fpbench.base.text import format_percent, format_points, format_points_above
 from fpbench.cli.screen.results import show_leaderboards
 from fpbench.components.names import KINDS
 from fpbench.results import leaderboard
-from fpbench.results.leaderboard import LEAK_COLUMNS, make_sheet, to_data
+from fpbench.results.leaderboard import LEAK_COLUMNS, choose_best, make_sheet, to_data
 from fpbench.results.ranking import rank
 from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.statistics.signed_ranks import adjust_by_holm, compare_signed_ranks
@@ -139,10 +139,10 @@ def test_columns_are_in_percent_in_the_order_of_what_is_known():
     )  # fmt: skip
     assert table.rows[-1][1:4] == ("largest group", "67.1", "67.1")
     assert "% of people" in table.about
-    # What is asked for by name stands in shares, as everywhere.
+    # What is asked for by name has the decimals of all other boards.
     chosen = make_sheet(board, ["leak", "limit_covers", "people"])
     assert [column.heading for column in chosen.columns][2:5] == ["leak", "people", "with"]
-    assert chosen.rows[0][2:5] == (".0031", "15,074", ".8536")
+    assert chosen.rows[0][2:5] == ("0.31", "15,074", "85.36")
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -153,7 +153,7 @@ def test_all_columns_of_a_leak_fit_a_terminal_of_80(width, capsys, monkeypatch):
     shown = capsys.readouterr().out.splitlines()
     head = next(line for line in shown if line.startswith("#"))
     assert all(word in head for word in ("baseline", "without", "with", "leak", "limit", "95 % of"))
-    assert shown[1] == "Naming the largest group is right for 67.1 %."
+    assert shown[1] == "Naming the largest group is right for 67.1 % of people."
     groups = [line.rstrip() for line in shown if line.startswith(("learner", "no attack"))]
     assert groups == [
         "learner exponentiated-gradient tolerance=0.02", "learner plain", "no attack",
@@ -166,9 +166,9 @@ def test_other_forms_keep_the_labels_of_groups_in_columns_and_open_with_the_sent
     table = make_sheet(board)
     said = " ".join(board.sentences)
     assert len(board.sentences) == 3
-    assert "| learner |" in write_markdown([table]) and "67.1 %. From features" in write_markdown(
+    assert "| learner |" in write_markdown(
         [table]
-    )
+    ) and "67.1 % of people. From features" in write_markdown([table])
     assert "<th scope='col' style='text-align:left'>learner</th>" in write_html([table])
     assert write_html([table]).startswith(f"<p>{said}</p>")
     assert "learner & adversary" in write_latex([table])
@@ -211,8 +211,8 @@ def test_means_over_data_sets_say_nothing_and_each_data_set_says_its_own():
     overall, adult, compas = boards_of(rows)
     assert overall.sentences == ()
     assert overall.within == ("learner", "disclosure")
-    assert adult.sentences[0] == "Naming the largest group is right for 67.1 %."
-    assert compas.sentences[0] == "Naming the largest group is right for 90.0 %."
+    assert adult.sentences[0] == "Naming the largest group is right for 67.1 % of people."
+    assert compas.sentences[0] == "Naming the largest group is right for 90.0 % of people."
 
 
 def test_audits_alone_say_nothing():
@@ -267,7 +267,7 @@ def write_student(values, lines):
 
 def test_a_leak_that_seeds_tell():
     baseline, best, added = said(beside(CLEAR))
-    assert baseline == "Naming the largest group is right for 67.1 %."
+    assert baseline == "Naming the largest group is right for 67.1 % of people."
     assert best == "From features and predictions the best attack on first guesses 85.1 % (a2)."
     limits = [row["limit"] for row in add_comparisons(Results.of(beside(CLEAR))).rows()]
     assert added == (
@@ -497,9 +497,9 @@ def test_the_meaning_of_p_is_noted():
     table = make_sheet(boards_of(run(CLEAR))[0])
     note = "p: whether a line differs from the line above"
     wide, narrow = table.fit(200)[0], table.fit(60)[0]
-    assert (note in wide.remarks, note in narrow.remarks) == (True, False)
+    assert (note in wide.legend, note in narrow.legend) == (True, False)
     assert [column.heading for column in narrow.columns].count("p") == 0
-    assert note not in make_sheet(boards_of(run(CLEAR, ALONE))[0]).remarks
+    assert note not in make_sheet(boards_of(run(CLEAR, ALONE))[0]).legend
 
 
 def test_a_leak_above_its_limit_is_explained():
@@ -528,3 +528,25 @@ def test_attacks_given_claims_with_other_guarantees_stand_on_one_board():
     assert board.apart == ()
     assert {line.labels["disclosure"] for line in board.lines} == {"published", "noisy", "noisier"}
     assert len(boards_of(rows, "leak")) == 3
+
+
+def test_a_terminal_shows_the_best_of_each_task(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    rows = [
+        {**row, "adversary": f"a{i}", "learner": f"l{j}", "with_accuracy": row["with_accuracy"] - i / 50}
+        for i in range(4) for j in range(5) for row in run(CLEAR)
+    ]  # fmt: skip
+    boards = boards_of(rows)
+    (board,) = boards
+    for most in range(1, 25):
+        chosen = [board.lines[i] for i in choose_best(board, most)]
+        assert len(chosen) <= most
+        assert len({line.labels["learner"] for line in chosen}) == min(most, 5)
+        best = {f"a{i}" for i in range(4) if i < max(most // 5, 1)}
+        assert {line.labels["adversary"] for line in chosen} == best
+    show_leaderboards(boards)
+    shown = capsys.readouterr().out
+    assert re.findall(r"^ ?=?\d a(\d)", shown, re.M) == ["0", "1"] * 5
+    assert "10 more lines" in shown
+    show_leaderboards(boards, most=100)
+    assert len(re.findall(r"^ ?=?\d a(\d)", capsys.readouterr().out, re.M)) == 20

@@ -79,10 +79,10 @@ def test_the_sentences_of_several_models():
     sees = [BOTH] * 5 + ["features"] * 2
     texts = {"adversary_sees": sees, "limit_covers": ["disclosure, not model"] * 7}
     assert summarise(LINES, texts) == (
-        "Naming the largest group is right for 60.0 %.",
+        "Naming the largest group is right for 60.0 % of people.",
         "From features and predictions the best attack on plain guesses 70.0 % (a1; tied with a2); "
-        "the best on fair guesses 80.0 % from features and predictions, and 75.0 % without the "
-        "predictions.",
+        "the predictions of fair add 5.00 points to what the other columns tell, and the best attack "
+        "guesses 80.0 %.",
         "Of the best attacks on 2 learners, the one on plain gains most: the counts claim adds 2.00 "
         "points on average over 5 seeds (+1.80 to +2.20; too few to tell about others); an attacker "
         "who knows the population gains at most 5.00 points on average from it, apart from what "

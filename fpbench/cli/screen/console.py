@@ -171,6 +171,10 @@ def show_sheet(sheet: Sheet, colours: Mapping[str, str] = MappingProxyType({})) 
 
 def show_remarks(sheet: Sheet) -> None:
     """Print the notes, warnings and failures below a table."""
+    if sheet.legend:
+        from rich.text import Text
+
+        choose_terminal().print(Text(sheet.legend, "dim"))
     for note in sheet.all_notes:
         show_line(note, "dim")
     for text in sheet.warnings:
