@@ -18,6 +18,7 @@ from fpbench.page.figures import Figure, Series
 from fpbench.page.gathered import Gathered
 from fpbench.page.ideas import make_figures
 from fpbench.results.defences import OBJECTIVES, STRONGEST
+from fpbench.results.findings import Verdict
 from fpbench.results.leaderboard import Leaderboard, Line, is_of_audits, list_columns
 from fpbench.results.rows.labels import ConfiguredComponent
 from fpbench.results.sentences import summarise_ranking
@@ -113,14 +114,23 @@ def _write_messages(run: Gathered) -> list[dict[str, Any]]:
     messages: dict[str, dict[str, Any]] = {}
 
     def say(scope: str) -> dict[str, Any]:
-        blank: dict[str, Any] = {"scope": scope, "sentences": [], "waterfall": None, "caption": ""}
+        blank: dict[str, Any] = {"scope": scope, "scene": "", "things": [], "sentences": [],
+                                 "waterfall": None, "caption": ""}
         return messages.setdefault(scope, blank)
 
     if run.judgement:
         say("")["sentences"] += run.judgement.sentences
     for board in run.boards:
         if board.view in ("combinations", "reports") and board.sentences:
-            say(board.scope.removeprefix(_OF_DATASET))["sentences"] += board.sentences
+            one = say(board.scope.removeprefix(_OF_DATASET))
+            one["sentences"] += board.sentences
+            if board.findings is not None:
+                tones = {Verdict.WITHIN: "good", Verdict.BEYOND: "bad", Verdict.OPEN: "warn"}
+                one["scene"] = board.findings.scene
+                one["things"] += [
+                    [thing.name, thing.verdict.value, thing.words, tones[thing.verdict]]
+                    for thing in board.findings.things
+                ]
     for number, waterfall in enumerate(run.waterfalls):
         one = say(waterfall.scope if len(run.waterfalls) > 1 else "")
         one.update(waterfall=number, caption=waterfall.caption)
@@ -306,6 +316,7 @@ def _describe_series(series: Series) -> dict[str, Any]:
         "dashed": series.dashed,
         "joined": series.joined,
         "bars": series.bars,
+        "floor": series.floor,
         "x": [point.x for point in points],
         "y": embedding.round_numbers([point.y for point in points]),
         "low": embedding.round_numbers([point.low for point in points]),

@@ -226,7 +226,7 @@ def _draw_series(axes: Axes, series: Series, x: Sequence[Any], number: int) -> N
 
 def _draw_bars(axes: Axes, series: Series, x: Sequence[Any], colour: str) -> None:
     """Draw bars that begin where the bar before ends, with the added value above each."""
-    before = 0.0
+    before = series.floor
     for number, (at, point) in enumerate(zip(x, series.points, strict=True)):
         ends = [[_measure_offset(point, point.low)], [_measure_offset(point, point.high)]]
         name = _write_label(series.name) if number == 0 else None
@@ -241,6 +241,7 @@ def _draw_bars(axes: Axes, series: Series, x: Sequence[Any], colour: str) -> Non
                       va="bottom", fontsize=7)  # fmt: skip
         before = point.y
     axes.margins(y=0.18)
+    axes.set_ylim(bottom=series.floor)
     axes.set_axisbelow(True)
     axes.grid(visible=False, axis="x")
 

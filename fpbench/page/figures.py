@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from fpbench.components.measures import SHARE
 from fpbench.components.names import KINDS
 from fpbench.page.gathered import Combination, Gathered
 
@@ -58,7 +59,13 @@ class Series:
     joined: bool = True
     """Whether a line joins the points."""
     bars: bool = False
-    """Whether each point is a bar from the end of the bar before it, and the first from 0."""
+    """Whether each point is a bar from the end of the bar before it, and the first from `floor`."""
+
+    @property
+    def floor(self) -> float:
+        """Where the first bar and the axis begin: a little below its end."""
+        ends = [point.y for point in self.points] or [0.0]
+        return max(min(ends) - 0.15 * (max(ends) - min(ends)), 0.0)
 
 
 @dataclass(frozen=True)
@@ -160,11 +167,20 @@ def make(run: Gathered, idea: Idea) -> Figure | None:
         )
         for (drawn, key), points in lines.items()
     }
+    glossary, y = run.results.glossary, idea.y
+    if all(glossary[drawn.measure].unit == SHARE for drawn in idea.draws) and not y.log:
+        y = replace(y, title=f"{y.title}, %")
+        series = {key: tuple(map(_to_percent, points)) for key, points in series.items()}
     panels = tuple(panel for panel in _split_panels(series, idea) if _tells(panel))
     if not panels:
         return None
     caption = " ".join(filter(None, [idea.caption, _name_left_out(run, used)]))
-    return Figure(idea.name, idea.title, caption, idea.x, idea.y, panels)
+    return Figure(idea.name, idea.title, caption, idea.x, y, panels)
+
+
+def _to_percent(point: FigurePoint) -> FigurePoint:
+    low, high = (None if end is None else 100 * end for end in (point.low, point.high))
+    return replace(point, y=100 * point.y, low=low, high=high)
 
 
 def _name_left_out(run: Gathered, used: Sequence[tuple[Drawn, Combination]]) -> str:

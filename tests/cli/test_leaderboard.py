@@ -203,6 +203,7 @@ def test_compare(command, run, made):
 
 def test_long_tables_are_cut_unless_all_is_asked_for(command, run, monkeypatch):
     monkeypatch.setattr("fpbench.cli.screen.results.MOST", 5)
+    monkeypatch.setattr("fpbench.cli.leaderboard._MOST_ROWS", 5)
     shown = fine(command("leaderboard", run, COLUMNS="200")).stdout
     assert "4 more lines" in shown  # of four groups the best
     assert shown.endswith("`fpbench leaderboard RUN --all` shows all lines\n")

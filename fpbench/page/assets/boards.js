@@ -13,7 +13,10 @@ const OPEN = ['combinations', 'defences', 'reports'];
 // Headings and meanings of measures, from the page's data.
 let glossary = {};
 const titled = (name) => glossary[name]?.heading ?? worded(name);
-const written = (name) => (value) => short(value, glossary[name]?.decimals);
+// Shares are in percent, with a narrow heading: "with, %".
+const isShare = (name) => glossary[name]?.unit === 'share';
+const written = (name) => (value) => (isShare(name) && typeof value === 'number' && Number.isFinite(value)
+  ? (100 * value).toFixed(2).replace(/^-0\.00$/, '0.00').replace('-', '−') : short(value, glossary[name]?.decimals));
 const meant = (name) => glossary[name]?.meaning || name;
 const direction = (better) => ({ greater: 'more is better', less: 'less is better' }[better] ?? 'neither more nor less is better');
 
@@ -80,7 +83,7 @@ class Board {
       .filter(([, label, k]) => label && !this.varying.includes(k)).map(([kind, label]) => `${kind} ${label}`);
     const seeds = this.seedsAlike() ? `over ${many(said.done[0], 'seed')}` : 'over seeds';
     return [
-      `Means ${seeds}${said.in_points ? (said.view === 'reports' ? ', in %' : ', in % of people') : ''}`,
+      `Means ${seeds}${said.in_points ? (said.view === 'reports' ? ', in %' : ', in % of people') : this.shown.some(isShare) ? ', shares in %' : ''}`,
       ranked ? `ranked by ${titled(said.rank_by)} (${direction(glossary[said.rank_by]?.better)})${said.within.length ? ` for each ${said.within.join(' and ')}` : ''}` : '',
       shared.length ? `all with ${shared.join(', ')}` : '', ...said.notes,
     ].filter(Boolean).join('; ').concat('.');
@@ -115,13 +118,13 @@ class Board {
     const names = said.in_points ? this.shown : [...this.shown].sort((a, b) => (b === said.rank_by) - (a === said.rank_by));
     for (const name of names) {
       const { mean, low, high } = this.measures[name];
-      const write = (said.in_points && POINTS[name]) || ((glossary[name]?.decimals ?? 4) === 4 ? short : written(name));
+      const write = (said.in_points && POINTS[name]) || (isShare(name) || (glossary[name]?.decimals ?? 4) !== 4 ? written(name) : short);
       found.push({
         title: titled(name), measure: name, number: true, hint: meant(name), value: (i) => mean[i],
         ...(write === short ? {} : { text: (i) => (mean[i] === null || mean[i] === undefined ? '–' : write(mean[i])) }),
         tip: (i) => (low[i] === null || low[i] === undefined ? null : `95 %: ${write(low[i])} to ${write(high[i])}`),
       });
-      if (name === said.rank_by && !said.in_points) found.push(this.interval(name));
+      if (name === said.rank_by && !said.in_points) found.push(this.interval(name, isShare(name) ? written(name) : null));
     }
     if (said.in_points) {
       for (const name of new Set(['leak', said.rank_by])) if (names.includes(name)) found.push(this.interval(name, POINTS[name] ?? written(name)));

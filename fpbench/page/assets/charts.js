@@ -8,7 +8,8 @@ const COLOURS = {
 const MARKERS = ['circle', 'square', 'diamond', 'triangle-up', 'cross', 'x', 'star'];
 const SIZES = { 'triangle-up': 13 }; // plotly's triangles are half as high
 const MOST_PANELS = matchMedia('(max-width: 40rem)').matches ? 2 : 8; // at first
-const FOLD = 20, TITLE = 30, BAR = 12; // letters of a line of a label beside a chart, of a title, and below a bar
+const FOLD = 20, BAR = 12; // letters of a line of a label beside a chart, and below a bar
+const TITLE = matchMedia('(max-width: 40rem)').matches ? 18 : 30; // of a title; where panels are side by side, 18
 const POINTED = matchMedia('(hover: hover)').matches; // a finger scrolls the page, and draws no box
 
 let loading = null;
@@ -44,7 +45,7 @@ const isSideways = (figure) => figure.x.words && !figure.panels.some((panel) => 
 
 const layout = (x, y, more = {}) => {
   const axis = (said) => ({
-    title: { text: folded(said.title, TITLE), standoff: 8 }, type: said.log ? 'log' : 'linear', gridcolor: ink('line'), zerolinecolor: ink('line'),
+    title: { text: folded(said.title, said.narrow ? 18 : TITLE), standoff: 8 }, type: said.log ? 'log' : 'linear', gridcolor: ink('line'), zerolinecolor: ink('line'),
     linecolor: ink('dim'), automargin: true, tickformat: said.log ? '~g' : undefined,
     ...(said.log ? { exponentformat: 'power', minor: { showgrid: false }, dtick: said.decades > 2.5 ? 1 : 'D2' } : { nticks: 6 }),
     ...(said.words ? { title: undefined, tickvals: said.words.map((_, i) => i), ticktext: told(said.words).map((word) => folded(word, said.down ? FOLD : BAR)), tickangle: 0, range: said.down ? [said.words.length - 0.4, -0.6] : [-0.6, said.words.length - 0.4] } : {}),
@@ -106,9 +107,9 @@ const traces = (figure, panel, names, places, hidden) => panel.series.filter((se
   return [...(series.joined ? band(series, colour) : []), line];
 });
 
-// Bars that begin where the bar before ends, with the added value above each.
+// Bars that begin where the bar before ends, the first at the axis, with the added value above each.
 const bars = (figure, series, x, colour) => {
-  const before = series.y.map((_, i) => (i ? series.y[i - 1] : 0));
+  const before = series.y.map((_, i) => (i ? series.y[i - 1] : series.floor));
   const added = series.y.map((y, i) => signedPoints((y - before[i]) / 100));
   const off = (end) => series.y.map((y, i) => (series[end][i] === null ? 0 : Math.abs(series[end][i] - y)));
   return {
@@ -123,11 +124,12 @@ const bars = (figure, series, x, colour) => {
 
 // The same scale for all panels of a figure, so that they can be compared.
 const scale = (figure) => {
-  const values = figure.panels.flatMap((panel) => panel.series.flatMap((series) => [...series.y, ...series.low, ...series.high, ...(series.bars ? [0, 1.15 * Math.max(...series.y)] : [])]))
+  const values = figure.panels.flatMap((panel) => panel.series.flatMap((series) => [...series.y, ...series.low, ...series.high, ...(series.bars ? [series.floor, Math.max(...series.y) + 0.2 * (Math.max(...series.y) - series.floor)] : [])]))
     .filter((value) => Number.isFinite(value) && (value > 0 || !figure.y.log)).map((value) => (figure.y.log ? Math.log10(value) : value));
   const [least, most] = values.reduce(([a, b], value) => [Math.min(a, value), Math.max(b, value)], [Infinity, -Infinity]);
   const room = 0.05 * (most - least) || 0.05;
-  return [least - room, most + room];
+  const bars = figure.panels.some((panel) => panel.series.some((series) => series.bars));
+  return [bars ? least : least - room, most + room];
 };
 
 // Only buttons that stay in the page: other buttons lead to plotly's site.
@@ -233,8 +235,9 @@ const figureOf = (run, figure) => {
   const most = Math.max(...figure.panels.map((panel) => panel.series.length));
   const box = el('div', { class: `panels of-${columnsFor(figure.panels.length)}` });
   const make = (panel) => () => {
-    const places_ = { ...figure.x, decades, words: figure.x.words ? places : null, down: sideways };
-    const measured = { ...figure.y, range, decades: range[1] - range[0] };
+    const narrow = figure.panels.length > 1;
+    const places_ = { ...figure.x, narrow, decades, words: figure.x.words ? places : null, down: sideways };
+    const measured = { ...figure.y, narrow, range, decades: range[1] - range[0] };
     return [traces(figure, panel, names, places, hidden), sideways ? layout(measured, places_) : layout(places_, measured)];
   };
   const add = (panels) => box.append(...panels.map((panel) => {
@@ -254,9 +257,25 @@ const figureOf = (run, figure) => {
     names.length > 1 ? legend(figure.title, names, (name) => figure.panels.flatMap((panel) => panel.series).find((series) => series.name === name), hidden, () => mine.filter((node) => plots.get(node).drawn).forEach(draw)) : null, box, more, numbers);
 };
 
-// Single charts go in pairs; a last one alone takes the whole width.
+const FIRST = 2; // figures that are shown at once, beside the waterfall
+
 const figuresOf = (run) => {
-  const nodes = run.figures.filter((figure) => figure.name !== 'waterfall').map((figure) => figureOf(run, figure));
+  const figures = run.figures.filter((figure) => figure.name !== 'waterfall');
+  const shown = pairedOf(run, figures.slice(0, FIRST));
+  const others = figures.slice(FIRST);
+  if (!others.length) return shown;
+  const rest = el('details', { class: 'rest' }, el('summary', {}, `${many(others.length, 'more figure')}`));
+  rest.all = () => {
+    rest.open = true;
+    if (rest.childElementCount === 1) rest.append(...pairedOf(run, others));
+  };
+  rest.addEventListener('toggle', () => { if (rest.open) rest.all(); });
+  return [...shown, rest];
+};
+
+// Single charts go in pairs; a last one alone takes the whole width.
+const pairedOf = (run, figures) => {
+  const nodes = figures.map((figure) => figureOf(run, figure));
   let open = null;
   for (const node of nodes) {
     if (!node.classList.contains('alone')) open = null;

@@ -2,6 +2,8 @@
 
 const known = (point, aim) => plain(point.values[aim]?.[0] ?? null);
 
+const level = (point, aim) => { const value = known(point, aim); return isShare(aim) && value !== null ? 100 * value : value; };
+
 // A model without a guarantee has an infinite epsilon; values that were not measured are unknown.
 const worth = (point, aim) => {
   const value = known(point, aim);
@@ -32,17 +34,17 @@ const pairChart = (run, points, names, hidden, [x, y], open) => plot(run, `Model
   const seen = points.filter((point) => known(point, x) !== null && known(point, y) !== null);
   const mine = seen.filter((point) => !hidden.has(point.learner));
   const edge = front(mine, [x, y]).toSorted((a, b) => known(a, x) - known(b, x));
-  const joined = { x: edge.map((point) => known(point, x)), y: edge.map((point) => known(point, y)), type: 'scatter', mode: 'lines', hoverinfo: 'skip',
+  const joined = { x: edge.map((point) => level(point, x)), y: edge.map((point) => level(point, y)), type: 'scatter', mode: 'lines', hoverinfo: 'skip',
     line: { color: ink('dim'), width: 1.5, dash: 'dot' } };
   const dots = mine.map((point) => {
     const { colour, marker } = names.length > LEGIBLE ? { colour: ink('accent'), marker: 'circle' } : look(names, point.learner, false);
     const best = edge.includes(point);
-    return { x: [known(point, x)], y: [known(point, y)], customdata: [point], type: 'scatter', mode: 'markers', name: safe(point.learner),
-      hovertemplate: [safe(point.learner), ...Object.keys(point.values).map((aim) => `${titled(aim)}: ${short(known(point, aim))}`),
+    return { x: [level(point, x)], y: [level(point, y)], customdata: [point], type: 'scatter', mode: 'markers', name: safe(point.learner),
+      hovertemplate: [safe(point.learner), ...Object.keys(point.values).map((aim) => `${titled(aim)}: ${written(aim)(known(point, aim))}`),
         ...(point.strongest ? [`strongest attack: ${safe(point.strongest)}`] : [])].join('<br>') + '<extra></extra>',
       marker: { color: colour, symbol: marker, size: SIZES[marker] ?? (best ? 12 : 9), line: { width: 1, color: ink('paper') } } };
   });
-  const axis = (aim) => ({ title: `${titled(aim)}, ${direction(glossary[aim].better)}`, log: aim === 'epsilon' });
+  const axis = (aim) => ({ title: `${titled(aim)}${isShare(aim) ? ', %' : ''}, ${direction(glossary[aim].better)}`, log: aim === 'epsilon' });
   return [[...(edge.length > 1 ? [joined] : []), ...dots], layout(axis(x), axis(y))];
 }, open);
 
@@ -62,8 +64,8 @@ const explorer = (run) => run.fronts.flatMap((said, number) => {
     caption: `Models of ${said.dataset}`, key: `table-models${number ? `-${number}` : ''}`,
     columns: [
       { title: 'learner', value: (i) => points[i].learner, text: (i) => points[i].learner },
-      ...aims.map((aim) => ({ title: titled(aim), measure: aim, number: true, hint: meant(aim), value: (i) => known(points[i], aim),
-        tip: (i) => { const [, low, high] = points[i].values[aim] ?? []; return low === undefined || low === null ? null : `95 %: ${short(low)} to ${short(high)}`; } })),
+      ...aims.map((aim) => ({ title: titled(aim), measure: aim, number: true, hint: meant(aim), value: (i) => known(points[i], aim), ...(isShare(aim) ? { title: `${titled(aim)}, %`, text: (i) => written(aim)(known(points[i], aim)) } : {}),
+        tip: (i) => { const [, low, high] = points[i].values[aim] ?? []; return low === undefined || low === null ? null : `95 %: ${written(aim)(low)} to ${written(aim)(high)}`; } })),
       ...(points.some(promises) ? [{ title: 'guarantee', value: (i) => points[i].guarantee, text: (i) => points[i].guarantee || 'none' }] : []),
       { title: 'Pareto-optimal', choose: true, value: state, text: state, tone: (i) => (best.has(points[i]) ? 'done' : '') },
     ],

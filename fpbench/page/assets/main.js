@@ -37,10 +37,13 @@ const summary = (run) => {
 // The findings of the run, beside what gives groups away: a block for each data set.
 const messagesOf = (run) => {
   const drawn = run.figures.find((figure) => figure.name === 'waterfall');
-  return run.messages.map(({ scope, sentences, waterfall, caption }) => {
-    const words = el('div', { class: 'says' }, scope ? el('h3', {}, scope) : null, ...sentences.map((sentence) => el('p', {}, sentence)));
+  return run.messages.map(({ scope, scene, things, sentences, waterfall, caption }) => {
+    const told = sentences.map((sentence) => el('p', {}, bound(sentence)));
+    const verdicts = things.map(([name, verdict, said, tone]) => el('li', {}, el('strong', {}, name), ': ', el('span', { class: `verdict ${tone}` }, verdict), `: ${bound(said)}`));
+    const words = el('div', { class: 'says' }, scope ? el('h3', {}, scope) : null, ...(things.length
+      ? [el('p', {}, bound(scene)), el('ul', {}, ...verdicts), el('details', {}, el('summary', {}, 'How it was found'), ...told)] : told));
     const chart = waterfall === null || !drawn ? null : figureOf(run, { ...drawn, name: `waterfall${waterfall || ''}`, title: scope ? `${drawn.title}: ${scope}` : drawn.title, panels: [{ ...drawn.panels[waterfall], title: '' }],
-      caption: `${caption} Bars are 95 % intervals.` });
+      caption: bound(`${caption} Bars are 95 % intervals; the axis does not begin at 0.`) });
     return el('div', { class: chart ? 'message drawn' : 'message' }, words, chart);
   });
 };
@@ -105,7 +108,7 @@ const start = async () => {
   add('about', 'About this run', aboutOf(run));
   startDetails(run);
   addEventListener('beforeprint', () => {
-    for (const view of document.querySelectorAll('#boards details.view')) view.all();
+    for (const node of document.querySelectorAll('#boards details.view, #figures details.rest')) node.all();
     redraw(true);
   });
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => redraw());

@@ -1,5 +1,5 @@
 // Tables that are sorted, filtered, and drawn as far as they are viewed. A table that is wider than its
-// place shows its rows as cards, so that nothing is scrolled sideways.
+// place shows its rows as cards on a phone; elsewhere it is set more tightly, or scrolls in its box.
 
 const CHUNK = 60;
 const MANY = 100; // rows from which on filters are open
@@ -25,8 +25,10 @@ const HEADINGS = {
 
 const fit = (box) => {
   if (!box.clientWidth) return;
-  box.classList.remove('cards');
-  box.classList.toggle('cards', box.firstChild.offsetWidth > box.clientWidth + 1);
+  box.classList.remove('cards', 'tight', 'wide');
+  const over = () => box.firstChild.offsetWidth > box.clientWidth + 1;
+  if (over()) box.classList.add(innerWidth < 600 ? 'cards' : 'tight');
+  if (innerWidth >= 600 && over()) box.classList.add('wide');
 };
 const fitting = new ResizeObserver((entries) => requestAnimationFrame(() => entries.forEach(({ target }) => {
   if (target.fittedTo === target.clientWidth) return; // only its height has changed

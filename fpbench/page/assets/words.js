@@ -42,6 +42,9 @@ const exact = (value) => (typeof value === 'number' && Number.isFinite(value) ? 
 
 const worded = (name) => name.replaceAll('_', ' ');
 
+// Text in which no number is parted from its unit.
+const bound = (text) => text.replace(/(\d) (?=(?:%|points?|people|seeds?|of)(?![\w-]))/g, '$1\u00a0');
+
 const many = (count, word) => `${count.toLocaleString('en')} ${word}${count === 1 ? '' : 's'}`;
 
 const shownValue = (value) => {
