@@ -45,7 +45,7 @@ def test_accuracy_before_and_after_is_that_of_the_rows(real):
         every = run.results.rows()
         rows = [every[i] for i in run.combinations[point.combination].rows]
         values = [row[MEASURES[series.name.partition(",")[0]]] for row in rows]
-        assert math.isclose(point.y, fmean(values))
+        assert math.isclose(point.y, 100 * fmean(values))
         if math.isclose(min(values), max(values)):  # seeds that agree have no interval
             assert (point.low, point.high) == (None, None)
         else:
@@ -58,7 +58,7 @@ def test_accuracy_before_and_after_is_that_of_the_rows(real):
 
 @pytest.mark.slow
 def test_a_run_has_the_figures_that_it_has_enough_for(real, audited):
-    ranked = [f"{name}-{by}" for name in ("with_accuracy", "gain")
+    ranked = [f"{name}-{by}" for name in ("with_accuracy",)
               for by in ("tolerance", "by-learner", "by-adversary")]  # fmt: skip
     assert list(named(real)) == ["waterfall", "accuracy", *ranked]
     assert list(named(audited)) == ["audit-error", "policies", "error-by-mechanism",
@@ -124,7 +124,7 @@ def test_many_series_stand_in_several_panels(toy_run):
         learner=[{"use": "parrot", "number": {"sweep": list(range(5))}}],
         disclosure=[{"use": "oracle", "tolerance": {"sweep": [0.0, 0.1, 0.2, 0.3]}}],
     )
-    made = named(run)["gain-number"]
+    made = named(run)["with_accuracy-number"]
     assert max(len(panel.series) for panel in made.panels) <= MOST_SERIES
     assert len({panel.title for panel in made.panels}) == len(made.panels)
     assert {panel.title for panel in made.panels} == {f"tolerance={i / 10}" for i in (0, 1, 2, 3)}
@@ -175,7 +175,7 @@ def test_pdf_holds_vectors_and_whole_fonts(real, tmp_path):
 
 @pytest.mark.slow
 def test_svg_holds_vectors_and_needs_no_font(real, tmp_path):
-    made = make_figure(gather(real), "gain-by-adversary")
+    made = make_figure(gather(real), "with_accuracy-by-adversary")
     draw(made, tmp_path / "a.svg", width=5)
     text = (tmp_path / "a.svg").read_text()
     assert "<path" in text

@@ -15,7 +15,7 @@ const cellTable = (run) => {
     { title: 'status', choose: true, value: (row) => run.value('status', row) || 'not run',
       text: (row) => run.value('status', row) || 'not run', tone: (row) => run.value('status', row) },
     ...measures.map((name) => ({ title: titled(name), hint: meant(name), measure: name, number: true, value: (row) => run.value(name, row),
-      ...(isShare(name) ? { title: `${titled(name)}, %`, text: (row) => written(name)(run.value(name, row)) } : {}) })),
+      ...(isShare(name) ? { text: (row) => written(name)(run.value(name, row)) } : {}) })),
     { title: 'seconds', number: true, value: (row) => run.value('seconds', row) },
   ];
   const reasons = run.column('reason');

@@ -64,7 +64,7 @@ const explorer = (run) => run.fronts.flatMap((said, number) => {
     caption: `Models of ${said.dataset}`, key: `table-models${number ? `-${number}` : ''}`,
     columns: [
       { title: 'learner', value: (i) => points[i].learner, text: (i) => points[i].learner },
-      ...aims.map((aim) => ({ title: titled(aim), measure: aim, number: true, hint: meant(aim), value: (i) => known(points[i], aim), ...(isShare(aim) ? { title: `${titled(aim)}, %`, text: (i) => written(aim)(known(points[i], aim)) } : {}),
+      ...aims.map((aim) => ({ title: titled(aim), measure: aim, number: true, hint: meant(aim), value: (i) => known(points[i], aim), ...(isShare(aim) ? { text: (i) => written(aim)(known(points[i], aim)) } : {}),
         tip: (i) => { const [, low, high] = points[i].values[aim] ?? []; return low === undefined || low === null ? null : `95 %: ${written(aim)(low)} to ${written(aim)(high)}`; } })),
       ...(points.some(promises) ? [{ title: 'guarantee', value: (i) => points[i].guarantee, text: (i) => points[i].guarantee || 'none' }] : []),
       { title: 'Pareto-optimal', choose: true, value: state, text: state, tone: (i) => (best.has(points[i]) ? 'done' : '') },
@@ -76,7 +76,7 @@ const explorer = (run) => run.fronts.flatMap((said, number) => {
   return [
     run.fronts.length > 1 ? el('h3', {}, said.dataset) : null,
     el('p', {}, `${best.size} of ${many(points.length, 'model')} are Pareto-optimal in ${together} together: no other is at least as good in all, and better in one. `
-      + 'Dotted lines join the models that are Pareto-optimal in the two measures of the chart.'),
+      + 'Dotted lines join the models that are Pareto-optimal in the two measures of the chart. Shares are in %.'),
     ...said.notes.map((text) => el('p', { class: 'notice' }, text)),
     names.length > 1 && names.length <= LEGIBLE ? legend(title, names, () => ({ dashed: false, joined: false }), hidden, () => charts.filter((node) => plots.get(node).drawn).forEach(draw)) : null,
     el('div', { class: `panels of-${columnsFor(pairs.length)}` }, ...charts.map((node, i) => el('div', { class: 'panel' }, el(run.fronts.length > 1 ? 'h4' : 'h3', {}, pairs[i].map(titled).reverse().join(' and ')), node))),

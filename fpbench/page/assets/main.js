@@ -55,7 +55,7 @@ const boardsOf = (run) => {
 
 const cellsOf = (run) => {
   const name = run.path.replace(/[^\w.-]+/g, '_') || 'run';
-  return [...losses(run), el('p', { class: 'tools screen-only' },
+  return [...losses(run), el('p', { class: 'hint' }, 'Shares are in %; in the downloads they are fractions.'), el('p', { class: 'tools screen-only' },
     el('button', { type: 'button', id: 'save-csv', onclick: () => save(`${name}.csv`, asCsv(run), 'text/csv') }, 'Download CSV'),
     el('button', { type: 'button', id: 'save-json', onclick: () => save(`${name}.json`, asJson(run), 'application/json') }, 'Download JSON')),
   cellTable(run).node];

@@ -2,6 +2,7 @@
 // place shows its rows as cards on a phone; elsewhere it is set more tightly, or scrolls in its box.
 
 const CHUNK = 60;
+const PHONE = matchMedia('(max-width: 599px)');
 const MANY = 100; // rows from which on filters are open
 const MOST_CHOICES = 200;
 
@@ -27,8 +28,9 @@ const fit = (box) => {
   if (!box.clientWidth) return;
   box.classList.remove('cards', 'tight', 'wide');
   const over = () => box.firstChild.offsetWidth > box.clientWidth + 1;
-  if (over()) box.classList.add(innerWidth < 600 ? 'cards' : 'tight');
-  if (innerWidth >= 600 && over()) box.classList.add('wide');
+  if (!over()) return;
+  box.classList.add(PHONE.matches ? 'cards' : 'tight');
+  if (!PHONE.matches && over()) box.classList.add('wide');
 };
 const fitting = new ResizeObserver((entries) => requestAnimationFrame(() => entries.forEach(({ target }) => {
   if (target.fittedTo === target.clientWidth) return; // only its height has changed
