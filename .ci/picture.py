@@ -17,6 +17,7 @@ from rich.text import Text
 ASSETS = Path(__file__).parents[1] / "docs" / "assets"
 WIDTH = 80
 WHERE = ("--where", "corrector=posterior")
+BOARD = (*WHERE, "--all")
 DARK, LIGHT = (30, 33, 43), (214, 220, 230)
 COLOURS = [
     DARK, (240, 113, 120), (150, 210, 130), (240, 200, 110),
@@ -31,11 +32,11 @@ def main(run: str) -> None:
     """
     terminal = {**os.environ, "COLUMNS": str(WIDTH), "FORCE_COLOR": "1", "TERM": "xterm-256color"}
     shown = subprocess.run(
-        [sys.executable, "-m", "fpbench", "leaderboard", run, *WHERE],
+        [sys.executable, "-m", "fpbench", "leaderboard", run, *BOARD],
         env=terminal, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-    console.print(Text(f"$ fpbench leaderboard runs/claims {' '.join(WHERE)}", style="dim"))
+    console.print(Text(f"$ fpbench leaderboard runs/claims {' '.join(BOARD)}", style="dim"))
     bars = False  # which the figure shows
     for line in map(Text.from_ansi, shown.splitlines()):
         bars = (bars or line.plain.startswith("known ")) and bool(line.plain.strip())

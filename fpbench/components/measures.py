@@ -191,7 +191,7 @@ class Measure:
     def write(self, number: float | None) -> str:
         """A value as displayed, a share in percent; "-" for None."""
         if self.unit == SHARE and number is not None:
-            return format_number(100 * number, 2)
+            return f"{100 * number:z.2f}"
         return format_number(number, self.decimals)
 
     def as_data(self) -> dict[str, Any]:

@@ -114,8 +114,14 @@ def _write_messages(run: Gathered) -> list[dict[str, Any]]:
     messages: dict[str, dict[str, Any]] = {}
 
     def say(scope: str) -> dict[str, Any]:
-        blank: dict[str, Any] = {"scope": scope, "scene": "", "things": [], "sentences": [],
-                                 "waterfall": None, "caption": ""}
+        blank: dict[str, Any] = {
+            "scope": scope,
+            "scene": "",
+            "things": [],
+            "sentences": [],
+            "waterfall": None,
+            "caption": "",
+        }
         return messages.setdefault(scope, blank)
 
     if run.judgement:

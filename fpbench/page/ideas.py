@@ -185,7 +185,10 @@ def draw_waterfalls(
         series = Series(axis.title, points, joined=False, bars=True)
         panels.append(Panel(f"{scope}{each.about}", (series,)))
         captions.append(f"{scope}{each.caption}")
-    caption = "Means over seeds; bars are 95 % intervals, and the axis does not begin at 0. " + " ".join(captions)
+    caption = (
+        "Means over seeds; bars are 95 % intervals, and the axis does not begin at 0. "
+        + " ".join(captions)
+    )
     return Figure("waterfall", "What gives people's groups away", caption,
                   Axis("what is known", words=True), axis, tuple(panels))  # fmt: skip
 

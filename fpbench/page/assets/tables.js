@@ -27,10 +27,13 @@ const HEADINGS = {
 const fit = (box) => {
   if (!box.clientWidth) return;
   box.classList.remove('cards', 'tight', 'wide');
+  box.removeAttribute('tabindex');
   const over = () => box.firstChild.offsetWidth > box.clientWidth + 1;
   if (!over()) return;
   box.classList.add(PHONE.matches ? 'cards' : 'tight');
-  if (!PHONE.matches && over()) box.classList.add('wide');
+  if (PHONE.matches || !over()) return;
+  box.classList.add('wide');
+  box.tabIndex = 0; // it is scrolled by keys, too
 };
 const fitting = new ResizeObserver((entries) => requestAnimationFrame(() => entries.forEach(({ target }) => {
   if (target.fittedTo === target.clientWidth) return; // only its height has changed
