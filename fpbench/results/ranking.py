@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from fpbench.components.measures import LESS, NEITHER, Glossary
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 from fpbench.components.own_measures import MEASURES
-from fpbench.results.findings import make_findings
 from fpbench.results.leaderboard import LEAK_RANKING, Leaderboard, Line
+from fpbench.results.publishing import make_findings
 from fpbench.results.rows.comparability import OF_CLAIMS, describe_aspects, split_classes
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.rows.pooling import Pooled, pool

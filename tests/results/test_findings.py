@@ -9,9 +9,9 @@ from fpbench.results.findings import (
     MOST_LEAK,
     PublishedThing,
     Verdict,
-    make_findings,
 )
 from fpbench.results.leaderboard import Leaderboard, Line
+from fpbench.results.publishing import make_findings
 from fpbench.results.statistics.intervals import Interval
 
 SHARES = st.floats(0, 1)
