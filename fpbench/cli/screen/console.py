@@ -203,8 +203,12 @@ def _add_colours(row: Row, colours: Mapping[str, str]) -> Text:
     return Text(" ").join(cells)
 
 
+_LAST = 40
+"""Letters of the name of the cell that was run last."""
+
+
 class RunProgress(AbstractContextManager["RunProgress"]):
-    """A bar with counts, rate and remaining time; failures are counted as they happen."""
+    """What was run last, a bar with counts, and the remaining time; failures are counted."""
 
     def __init__(self) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -221,9 +225,10 @@ class RunProgress(AbstractContextManager["RunProgress"]):
             console=console,
             transient=True,
         )
-        self._task = self._progress.add_task("cells", total=None, rate="", failures="")
+        self._task = self._progress.add_task("planning", total=None, rate="", failures="")
         self._visible = console.is_terminal and not (MODE.quiet or MODE.plain)
         self._failed = 0
+        self._varying: list[str] = []
         self.skipped: dict[str, int] = {}
 
     def planned(self, plan: Plan, done: set[str]) -> None:
@@ -233,16 +238,27 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         if self._visible:  # others read it after the run
             warn(f"{count} cells are skipped: {why}" for why, count in self.skipped.items())
         runnable = {cell.key for cell in plan.runnable}
-        self._progress.reset(self._task, total=len(runnable - done))
+        kinds = {kind for cell in plan.runnable for kind in cell.labels}
+        self._varying = [kind for kind in ("learner", "disclosure", "adversary", "auditor")
+                         if kind in kinds and len({c.labels[kind] for c in plan.runnable}) > 1]  # fmt: skip
+        left = len(runnable - done)
+        self._progress.reset(self._task, total=left, description=f"{left:,} cells")
 
     def finished(self, cell: Finished) -> None:
-        """Count a committed cell."""
+        """Count a committed cell, and say which."""
+        from rich.markup import escape
+
         if cell.status is Status.FAILED:
             self._failed += 1
         task = self._progress.tasks[0]
         rate = f"{task.speed:.1f}/s" if task.speed else ""
         failures = f"[red]{self._failed} failed[/]" if self._failed else ""
-        self._progress.update(self._task, advance=1, rate=rate, failures=failures)
+        labels = (cell.cell.labels.get(kind, "") for kind in self._varying)
+        last = escape_unprintable(", ".join(filter(None, labels)))
+        self._progress.update(
+            self._task, advance=1, rate=rate, failures=failures,
+            description=escape(last[:_LAST]) or "cells",
+        )  # fmt: skip
 
     def __enter__(self) -> RunProgress:
         if self._visible:
