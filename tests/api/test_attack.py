@@ -94,7 +94,7 @@ def test_a_pipeline_of_words_gaps_and_dates_is_attacked(world):
         sentences[1],
     )
     assert sentences[2].startswith("Publishing a true claim of statistical-parity")
-    assert str(result.leaderboard()).splitlines()[-3].split()[:2] == ["1", "a2"]
+    assert str(result.leaderboard()).splitlines()[-4].split()[:2] == ["1", "a2"]
     assert "<table>" in result._repr_html_()
 
 

@@ -203,6 +203,8 @@ def _add_colours(row: Row, colours: Mapping[str, str]) -> Text:
     return Text(" ").join(cells)
 
 
+_TOLD = ("learner", "disclosure", "adversary", "auditor")
+"""Kinds whose labels say which cell was run last, if they differ."""
 _LAST = 40
 """Letters of the name of the cell that was run last."""
 
@@ -238,9 +240,8 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         if self._visible:  # others read it after the run
             warn(f"{count} cells are skipped: {why}" for why, count in self.skipped.items())
         runnable = {cell.key for cell in plan.runnable}
-        kinds = {kind for cell in plan.runnable for kind in cell.labels}
-        self._varying = [kind for kind in ("learner", "disclosure", "adversary", "auditor")
-                         if kind in kinds and len({c.labels[kind] for c in plan.runnable}) > 1]  # fmt: skip
+        used = {kind: {cell.labels.get(kind, "") for cell in plan.runnable} for kind in _TOLD}
+        self._varying = [kind for kind, labels in used.items() if len(labels) > 1]
         left = len(runnable - done)
         self._progress.reset(self._task, total=left, description=f"{left:,} cells")
 

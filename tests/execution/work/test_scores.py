@@ -79,6 +79,7 @@ def test_what_every_cell_has_is_there():
             "facts",
             "people_proven",
             "proven_unsure",
+            "people_sure",
         }
         sometimes = {
             "bayes_accuracy", "worst_slice", "worst_slice_accuracy", "answered",
