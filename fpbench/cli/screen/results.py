@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fpbench.base.errors import tell_extra
 from fpbench.base.sheet import Column, Sheet
 from fpbench.base.text import format_percent
 from fpbench.cli.screen import console
@@ -136,7 +138,10 @@ def show_findings(board: Leaderboard, findings: Findings, run: Path) -> None:
         "Proven: the group follows from what is published. Limits, as in `fpbench assess`: nobody "
         f"proven, at most {100 * MOST_LEAK:g} point more guessed right.", "dim",
     )  # fmt: skip
-    for command, what in (("leaderboard", "every attack"), ("page", "figures, for a browser")):
+    figures = "figures, for a browser"
+    if find_spec("plotly") is None:
+        figures = f"figures, after {tell_extra('report')}"
+    for command, what in (("leaderboard", "every attack"), ("page", figures)):
         line = Text(f"next: fpbench {command} {shlex.quote(str(run))}  ", "bold")
         out.print(line.append(what, "dim"), soft_wrap=True)
     out.print(Text("your own table: fpbench assess TABLE --people PEOPLE", "bold"), soft_wrap=True)
