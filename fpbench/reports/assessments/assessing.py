@@ -185,8 +185,6 @@ def assess(
         raise InputError(f"households must be {len(X)} values, one a person of X")
     predictions = cut_scores("predictions", given["predictions"], threshold)
     positive = None if threshold is not None else positive
-    shared = {"beliefs": None if isinstance(beliefs, str) else beliefs, "households": households}
-    check_same_rows(X=X, predictions=predictions, labels=labels, groups=groups, **shared)
     names = name_people(X, predictions, labels, groups, known_people, positive)
     report = read_reports(report, *names)
     series = ReportSeries.of(report, predictions, len(X), positive)

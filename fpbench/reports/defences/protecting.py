@@ -123,18 +123,9 @@ def _check_numbers(report: ReportRows, defences: Defences) -> None:
                 f"{what}: the report was made with {done[what]}, and lacks what was left out: "
                 "protect the exact report"
             )
-    decimals, base = defences.decimals, defences.round_to
-    if decimals is not None:
-        if not isinstance(decimals, int | np.integer) or not 0 <= decimals <= 15:
-            raise InputError(
-                f"decimals must be a whole number from 0 to 15, not {show_value(decimals)}"
-            )
-        if not report.is_rate.any():
-            raise InputError("decimals round rates, and the report has none: leave decimals out")
-        if decimals > done.get("decimals", 15):
-            raise InputError(
-                f"decimals: the report's rates were rounded to {done['decimals']} already"
-            )
+    if defences.decimals is not None:
+        _check_decimals(report, defences.decimals)
+    base = defences.round_to
     if base is not None and (not isinstance(base, int | np.integer) or base < 2):
         raise InputError(f"round_to must be a whole number of at least 2, not {show_value(base)}")
     if defences.protect_hidden is not None and not defences.complementary:
@@ -142,7 +133,7 @@ def _check_numbers(report: ReportRows, defences: Defences) -> None:
     _find_rounding(defences)
     _check_noise(report, defences)
     others = report.view > 0
-    for what in ("complementary", "round_to", "noise"):
+    for what in ("complementary", "round_to", "cell_keys", "noise"):
         if others.any() and getattr(defences, what):
             raise InputError(
                 f"{what}: is for numbers by prediction, not for "
@@ -154,6 +145,19 @@ def _check_numbers(report: ReportRows, defences: Defences) -> None:
         raise InputError(
             "sizes: what noisy rates without sizes give away cannot be measured; publish the "
             "sizes, which have noise, too"
+        )
+
+
+def _check_decimals(report: ReportRows, decimals: int) -> None:
+    if not isinstance(decimals, int | np.integer) or not 0 <= decimals <= 15:
+        raise InputError(
+            f"decimals must be a whole number from 0 to 15, not {show_value(decimals)}"
+        )
+    if not report.is_rate.any():
+        raise InputError("decimals round rates, and the report has none: leave decimals out")
+    if decimals > report.defences.get("decimals", 15):
+        raise InputError(
+            f"decimals: the report's rates were rounded to {report.defences['decimals']} already"
         )
 
 

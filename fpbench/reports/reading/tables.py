@@ -207,7 +207,7 @@ def _read_long_form(
     others_too = bool(known and set(report.groups) - known)
     sized = report.is_rate & (report.n > 0) & (report.within == 0) & ~report.noisy
     people = np.nan_to_num(report.value[sized] * report.n[sized])
-    whole = bool(report.round_to) or not np.any(np.abs(people - np.rint(people)) > WHOLE)
+    whole = report.rounding is not None or not np.any(np.abs(people - np.rint(people)) > WHOLE)
     return report, own or (whole and not others_too)
 
 
