@@ -418,8 +418,13 @@ def test_the_picture_is_of_the_matrix_of_claims():
 def test_the_waterfall_is_drawn():
     drawn = (ROOT / "docs" / "assets" / "waterfall.svg").read_text(encoding="utf-8")
     assert "<image" not in drawn and 'href="http' not in drawn
-    for page in ("README.md", "docs/index.md"):
-        assert "assets/waterfall.svg" in ALL[page].read_text(encoding="utf-8")
+    assert "assets/waterfall.svg" in ALL["docs/index.md"].read_text(encoding="utf-8")
+
+
+def test_the_first_screen_is_shown_alike():
+    shown = [re.search(r"```text\n.*?(a claim of parity.*?)```", ALL[page].read_text("utf-8"), re.S)
+             for page in ("README.md", "docs/index.md")]  # fmt: skip
+    assert shown[0][1] == shown[1][1]
 
 
 SCRIPT = runpy.run_path(str(ROOT / ".ci" / "reference.py"))
