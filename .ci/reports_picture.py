@@ -1,5 +1,6 @@
 """Draws docs/assets/reports.svg, writes benchmarks/reports.csv: runs of benchmarks/reports.toml.
 
+Lines of the file that the runs do not have stay.
 `.ci/reference.py` puts the numbers into README and docs/reports.md.
 
 `python .ci/reports_picture.py RUN [RUN ...]`; matplotlib comes with the extra `report`.
@@ -64,62 +65,73 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
     return means.reset_index()
 
 
-def write_study(means: pd.DataFrame) -> None:
-    """A line for each data set, defence and order, in percent and points."""
-    means = means.sort_values(["dataset", "place", "order"], key=lambda column: (
-        column.map(list(DATA).index) if column.name == "dataset" else column
-    ))  # fmt: skip
-    seeds = means.groupby("dataset").seeds
+def write_study(means: pd.DataFrame) -> pd.DataFrame:
+    """A line for each data set, defence and order, in percent and points; others are kept."""
     lines = pd.DataFrame({
         "data": means.dataset.map(DATA),
         "people": means.people.round().astype(int),
-        "seeds": [" to ".join(map(str, sorted({low, high}))) for low, high in
-                  zip(seeds.transform("min"), seeds.transform("max"), strict=True)],
-        "without": means.groupby("dataset").without_accuracy.transform("mean") * 100,
+        "seeds": means.seeds.astype(str),
+        "without": means.without_accuracy * 100,
         "defence": means["name"],
         "columns": means.order,
         "leak": means.leak * 100,
         "proven": means.people_proven * 100,
         "error": means.rate_error * 100,
     })  # fmt: skip
-    lines.to_csv(STUDY, index=False, float_format="%.1f", lineterminator="\n")
+    study = pd.concat([pd.read_csv(STUDY, dtype={"seeds": str}), lines])
+    study = study.drop_duplicates(["data", "defence", "columns"], keep="last")
+    names = list(SHOWN.values())
+    first = study.defence.str.replace(r", eps .*", "", regex=True).map(
+        {name.partition(", eps")[0]: place for place, name in enumerate(names)}
+    )
+    eps = study.defence.str.extract(r"eps ([\d.]+)")[0].astype(float).fillna(0)
+    study = study.assign(own=study.data.map(list(DATA.values()).index), first=first, eps=eps)
+    study = study.sort_values(["own", "first", "eps", "columns"]).drop(
+        columns=["own", "first", "eps"]
+    )
+    study.to_csv(STUDY, index=False, float_format="%.1f", lineterminator="\n")
+    return study
 
 
-def draw(means: pd.DataFrame) -> None:
-    """A panel for each data set: a line for each defence, its leak by how many columns cross."""
+KINDS = {
+    "larger cells, hidden groups, coarser bins": (
+        "cells >= 50",
+        "cells >= 200",
+        "groups",
+        "2 bins",
+    ),
+    "as it is, or rounded rates": ("cells >= 10", "2 decimals", "1 decimal"),
+    "numbers rounded at random": ("random",),
+    "fitted noise": ("Laplace", "Gaussian"),
+}
+"""Kinds of defences, by how their names begin."""
+
+
+def draw(study: pd.DataFrame) -> None:
+    """Leak against error, a panel for slices by one column and by two: a point a table."""
     plt.switch_backend("svg")
     plt.rcParams.update({"svg.hashsalt": "reports", "svg.fonttype": "none", "font.size": 9})
-    datasets = list(dict.fromkeys(means.dataset))
-    figure, axes = plt.subplots(len(datasets), 1, figsize=(5.2, 3.5 * len(datasets)), squeeze=False)
-    for axis, dataset in zip(axes[:, 0], datasets, strict=True):
-        mine = means[means.dataset == dataset]
-        names = list(mine.sort_values("place").drop_duplicates("name")["name"])[::-1]
-        for order, marker in ((1, "o"), (2, "s"), (3, "^")):
-            own = mine[mine.order == order]
-            axis.plot(100 * own.leak, own["name"].map(names.index), marker, color=f"C{order - 1}",
-                      label=WAYS[order], clip_on=False)  # fmt: skip
-        for _, row in mine[mine.order == 2].iterrows():
-            axis.annotate(f"{100 * row.rate_error:.1f}", (1.03, names.index(row["name"])),
-                          xycoords=("axes fraction", "data"), va="center", fontsize=8)  # fmt: skip
-        axis.annotate("error of rates,\ntwo columns", (1.03, len(names) - 0.3), fontsize=8,
-                      xycoords=("axes fraction", "data"), va="bottom", ha="center")  # fmt: skip
-        axis.set_title(dataset, loc="left")
-        axis.set(yticks=range(len(names)), yticklabels=names, xlabel="leak, points",
-                 ylim=(-0.6, len(names) - 0.4))  # fmt: skip
-        axis.set_xlim(left=min(0, 100 * mine.leak.min()))
+    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.6), sharey=True)
+    for axis, order in zip(axes, (1, 2), strict=True):
+        for number, (kind, starts) in enumerate(KINDS.items()):
+            own = study[(study["columns"] == order) & study.defence.str.startswith(starts)]
+            axis.scatter(own.error, own.leak, s=16, color=f"C{number}", marker="os^D"[number],
+                         alpha=0.8, label=kind, clip_on=False, zorder=3)  # fmt: skip
+        axis.set_title(f"slices by {WAYS[order]}", loc="left")
+        axis.set(xlabel="error of the rates shown, points", xlim=(0, None))
+        axis.set_yscale("symlog", linthresh=1)
+        axis.set_yticks([0, 1, 3, 10, 30], ["0", "1", "3", "10", "30"])
         axis.grid(alpha=0.3)
-    handles = axes[0, 0].get_legend_handles_labels()
-    figure.legend(*handles, loc="upper center", ncols=3, frameon=False, fontsize=8,
-                  title="slices cross up to")  # fmt: skip
-    figure.tight_layout(rect=(0, 0, 0.97, 1 - 0.15 / len(datasets)))
+    axes[0].set_ylabel("leak, points")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="upper center", ncols=2, frameon=False,
+                  fontsize=8)  # fmt: skip
+    figure.tight_layout(rect=(0, 0, 1, 0.88))
     figure.savefig(ASSETS / "reports.svg", metadata={"Date": None}, bbox_inches="tight")
 
 
 def main() -> None:
     """Read the runs, write, draw."""
-    means = summarise(read_rows(sys.argv[1:]))
-    write_study(means)
-    draw(means)
+    draw(write_study(summarise(read_rows(sys.argv[1:]))))
 
 
 if __name__ == "__main__":

@@ -101,6 +101,7 @@ OTHERS = {
     "FairnessReport.from_metric_frame",
     "FairnessReport.per_rule",
     "FairnessReport.with_rules",
+    "FairnessReport.read",
 }
 
 

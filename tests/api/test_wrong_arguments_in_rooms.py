@@ -69,6 +69,7 @@ RIGHT = {
         "Facts.from_counts": {"members": np.ones((4, 1), bool), "low": [[2, 2]]},
         "Facts.from_tables": {"tables": [(np.zeros(4, int), 1)], "low": [[2, 2]]},
         "Facts.join": {"parts": [FACTS, FACTS]},
+        "Facts.list_sums": {"self": FACTS},
         "Facts.name": {"self": FACTS, "number": 0},
         "Facts.over": {"self": FACTS, "rows": [0, 1, 2, 3], "people": 5},
         "Facts.remove_people": {"self": FACTS, "possible": np.ones((4, 2), bool)},

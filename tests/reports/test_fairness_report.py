@@ -506,7 +506,7 @@ def test_cells_that_disagree_are_named():
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ({"metrics": ["selected-rate"]}, "unknown metric 'selected-rate'; did you mean"),
+    ({"metrics": ["selected-rate"]}, "unknown metric 'selected-rate'; valid: selection-rate"),
     ({"metrics": ["true-positives"], "labels": None}, "'true-positives' looks at labels"),
     ({"by": ["agee"]}, "no column 'agee', by which slices are cut; did you mean 'age'"),
     ({"bins": {"agee": 3}}, "unknown column of bins 'agee'"),

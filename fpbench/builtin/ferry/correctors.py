@@ -18,7 +18,7 @@ from fpbench.builtin.ferry.cp_engine import CpEngine, CpError
 from fpbench.builtin.ferry.cp_model import MoveModel
 from fpbench.builtin.ferry.ip_model import IntegerModel, exclude_counts, is_linear
 from fpbench.builtin.ferry.ip_solver import SolverAnswer, check_solver, solve
-from fpbench.claims import COUNT_CONSTRAINTS, Facts
+from fpbench.claims import COUNT_CONSTRAINTS
 from fpbench.correction import CountedProblem, OptimalCorrector, solve_exact
 from fpbench.plugin import SolverStatus
 
@@ -149,7 +149,7 @@ class IP(OptimalCorrector):
         "2023, section III"
     )
     expresses: ClassVar[frozenset[str]] = frozenset(
-        {"to-overall", "share", "positive-rate", "unfairness", "known", "linear", Facts.word}
+        {"to-overall", "share", "positive-rate", "unfairness", "known", "linear", "counts"}
     )
 
     solver: str = Field(
@@ -214,6 +214,8 @@ class IP(OptimalCorrector):
 
 def _spread_facts(problem: Problem) -> Problem:
     """The problem with each count of a published table as a sum over people."""
+    from fpbench.claims import Facts
+
     sums = (c.list_sums() if isinstance(c, Facts) else [c] for c in problem.constraints)
     return replace(problem, constraints=tuple(chain.from_iterable(sums)))
 

@@ -184,10 +184,10 @@ def assess(
     if households is not None and np.shape(households) != (len(X),):
         raise InputError(f"households must be {len(X)} values, one a person of X")
     predictions = cut_scores("predictions", given["predictions"], threshold)
-    positive = None if threshold is not None else positive
-    names = name_people(X, predictions, labels, groups, known_people, positive)
+    of_predictions = None if threshold is not None else positive
+    names = name_people(X, predictions, labels, groups, known_people, of_predictions)
     report = read_reports(report, *names)
-    series = ReportSeries.of(report, predictions, len(X), positive)
+    series = ReportSeries.of(report, predictions, len(X), of_predictions)
     if groups is not None:
         groups = cross_groups(groups)
         series.check_groups(groups)

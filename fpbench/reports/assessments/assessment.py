@@ -131,6 +131,8 @@ class Assessment:
         The leak of a table of other people; None if it was not asked for.
     hidden
         What readers can tell of suppressed numbers; None if nothing is suppressed.
+    read_as
+        What was read of tables in other forms than ours, a line each.
     """
 
     groups: tuple[str, ...]

@@ -161,7 +161,7 @@ PEOPLE = pd.DataFrame({"age": [20.0, 30.0], "job": pd.Categorical(["u", "v"])})
     ([[0.0], [1.0, 2.0]], {}, DataError, "a matrix of numbers"),
     (PEOPLE.set_axis(["a", "a"], axis=1), {}, InputError, "two features are called 'a'"),
     (np.eye(3), {"names": ["a"]}, InputError, "has 3 columns, not 1"),
-    (np.eye(3), {"free": ["x3"]}, InputError, "no feature 'x3'; did you mean 'x"),
+    (np.eye(3), {"free": ["x3"]}, InputError, "no feature 'x3'; valid: x0, x1, x2"),
 ])  # fmt: skip
 def test_people_that_cannot_be_scaled(features, more, error, message):
     with pytest.raises(error, match=message):
