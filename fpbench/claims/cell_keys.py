@@ -15,8 +15,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import softmax
 
 MOST_AWAY: Final = 10
 """Largest bound of noise."""
@@ -37,6 +35,9 @@ def find_transitions(bound: int, variance: float) -> NDArray[np.float64]:
     variance
         V, above 0.
     """
+    from scipy.optimize import brentq
+    from scipy.special import softmax
+
     noise = np.arange(-bound, bound + 1.0)
     table = np.zeros((bound + 1, len(noise)))
     table[0, bound] = 1.0

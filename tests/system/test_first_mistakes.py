@@ -78,7 +78,8 @@ def test_no_network_is_said_in_a_few_words(tmp_path, monkeypatch):
 
 def test_names_that_are_none_lead_to_a_short_list(toys, tmp_path):
     with pytest.raises(
-        NameUnknownError, match="unknown kind 'attacker'; did you mean 'adversary'[?] kinds: dataset, learner, "
+        NameUnknownError,
+        match="unknown kind 'attacker'; did you mean 'adversary'[?] kinds: dataset, learner, ",
     ):
         write_package("attacker", "foo", tmp_path)
     with pytest.raises(
