@@ -166,7 +166,7 @@ def test_predictions_that_do_not_fit_are_refused(predictions, words):
 
 
 def test_reports_of_other_groups_or_nothing_are_refused():
-    may, june, X, _, both, groups = publish()
+    may, _, X, _, both, groups = publish()
     named = {"m": "man", "f": "woman"}
     other = make_report(X, np.nan_to_num(both[:, 1]).astype(int), [named[g] for g in groups])
     with pytest.raises(InputError, match="report 2 is by the groups man, woman, and report 1 by f"):
