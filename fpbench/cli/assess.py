@@ -32,9 +32,20 @@ def name_column(what: str) -> Any:
     return typer.Option(help=what, autocompletion=complete_column, metavar="COLUMN")
 
 
+Label = Annotated[str | None, name_column("Column of the label; `label` if there is one.")]
+Positive = Annotated[
+    str | None,
+    typer.Option(
+        help="Value of predictions and labels that counts as 1, where they are not 0 and 1.",
+        metavar="VALUE",
+    ),
+]
 Threshold = Annotated[
     float | None,
     typer.Option(help="Least score that is prediction 1, where the predictions are scores."),
+]
+Household = Annotated[
+    str | None, name_column("Column of the household: its people are cross-fitted together.")
 ]
 EXCEEDS = 3
 """Exit code of a report that exceeds the limits."""
@@ -71,22 +82,10 @@ def assess(
             "each report, blank where a person is not in it."
         ),
     ] = None,
-    label: Annotated[
-        str | None,
-        name_column("Column of the label; `label` if there is one."),
-    ] = None,
-    positive: Annotated[
-        str | None,
-        typer.Option(
-            help="Value of predictions and labels that counts as 1, where they are not 0 and 1.",
-            metavar="VALUE",
-        ),
-    ] = None,
+    label: Label = None,
+    positive: Positive = None,
     threshold: Threshold = None,
-    household: Annotated[
-        str | None,
-        name_column("Column of the household: its people are cross-fitted together."),
-    ] = None,
+    household: Household = None,
     beliefs: Annotated[
         Beliefs,
         typer.Option(

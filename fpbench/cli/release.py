@@ -6,7 +6,15 @@ from typing import Annotated
 import typer
 
 from fpbench.base.errors import InputError
-from fpbench.cli.assess import EXCEEDS, Threshold, name_column, write_report
+from fpbench.cli.assess import (
+    EXCEEDS,
+    Household,
+    Label,
+    Positive,
+    Threshold,
+    name_column,
+    write_report,
+)
 from fpbench.cli.groups import STANDARD, NoThirdParty
 from fpbench.cli.records import check_outputs, write_record
 from fpbench.cli.screen import console
@@ -34,21 +42,10 @@ def release(
         str | None,
         name_column("Column of the model's prediction; `prediction` if not given."),
     ] = None,
-    label: Annotated[
-        str | None, name_column("Column of the label; `label` if there is one.")
-    ] = None,
-    positive: Annotated[
-        str | None,
-        typer.Option(
-            help="Value of predictions and labels that counts as 1, where they are not 0 and 1.",
-            metavar="VALUE",
-        ),
-    ] = None,
+    label: Label = None,
+    positive: Positive = None,
     threshold: Threshold = None,
-    household: Annotated[
-        str | None,
-        name_column("Column of the household: its people are cross-fitted together."),
-    ] = None,
+    household: Household = None,
     by: Annotated[
         list[str] | None,
         name_column("Column that slices are cut by; may be repeated.  [default: all others]"),
