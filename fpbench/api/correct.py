@@ -92,6 +92,9 @@ def correct(
     known = (*claim, *constraints)
     check_same_rows(guess=guess, predictions=predictions, labels=labels, weights=weights)
     codes, number, names = _read_guess(guess, groups)
+    for constraint in known:
+        if called := getattr(constraint, "group_names", ()):
+            _check_order(called, names or groups)
     problem = check_problem(codes, predictions, labels, weights, known, number)
     started = time.perf_counter()
     correction = solver.correct(problem)
@@ -100,6 +103,17 @@ def correct(
     if names and values is not None:
         values = cast("Any", np.array(names, object)[values])
     return replace(correction, seconds=seconds, values=values)
+
+
+def _check_order(known: Sequence[str], given: Any) -> None:
+    """Refuse codes of groups that facts number otherwise, or nobody says how."""
+    named = isinstance(given, Sequence) and not isinstance(given, str)
+    if not named or list(given) != list(known):
+        said = f"not {', '.join(map(str, given))}" if named else "and a guess of codes has no names"
+        raise InputError(
+            f"groups: the facts number groups as {', '.join(known)}, {said}: give "
+            f"groups={list(known)}, and a guess of names or of codes in this order"
+        )
 
 
 def _read_guess(

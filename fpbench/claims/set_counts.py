@@ -100,6 +100,8 @@ class Facts(Constraint):
         What is known of the counts beyond their ranges.
     loose
         Whether more is known than ranges and clauses say: groups that they allow may be impossible.
+    group_names
+        Names of the K groups in their order, if they have any.
     """
 
     tables: tuple[SetTable, ...]
@@ -113,6 +115,7 @@ class Facts(Constraint):
     repeats: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     clauses: Clauses = NO_CLAUSES
     loose: bool = False
+    group_names: tuple[str, ...] = ()
 
     @classmethod
     @check_arguments
@@ -298,6 +301,7 @@ class Facts(Constraint):
                 for part, at in zip(parts, first, strict=False)
             ]),
             loose=any(part.loose for part in parts),
+            group_names=parts[0].group_names,
         )._merge()  # fmt: skip
 
     @check_arguments

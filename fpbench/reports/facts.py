@@ -521,7 +521,10 @@ class _Finder:
         report = self.report
         several = (report.n < 0) | (2 * report.within * report.n >= 1)
         unsure = report.is_rate & ~report.suppressed & several
-        return replace(facts, loose=report.rounding is not None and bool(unsure.any()))
+        names = tuple(report.groups)
+        return replace(
+            facts, group_names=names, loose=report.rounding is not None and bool(unsure.any())
+        )
 
     @property
     def rows(self) -> NDArray[np.intp]:

@@ -4,13 +4,14 @@ from fractions import Fraction
 
 import numpy as np
 import oracles
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 import fpbench
-from fpbench import InputError, Problem
+from fpbench import FairnessReport, InputError, Problem
 from fpbench.claims import (
     ContradictionError,
     Facts,
@@ -242,3 +243,18 @@ def test_proven_people_whom_nobody_believed_are_named():
     beliefs = np.array([[1.0, 0.0], [0.5, 0.5], [0.2, 0.8]])
     answer = compute_posterior(beliefs, problem)
     np.testing.assert_allclose(answer.probabilities, [[0, 1], [0.5, 0.5], [0.2, 0.8]])
+
+
+def test_codes_of_groups_in_another_order_than_the_facts_are_refused():
+    """Names are safe: the answer is the same, whichever order they are given in."""
+    X = pd.DataFrame({"job": list("aaabbbbb")})
+    predictions, sex = np.array([1, 0, 1, 0, 1, 1, 0, 0]), np.array(list("mmfmmffm"))
+    report = FairnessReport.from_predictions(X, predictions, sex, by=["job"], min_cell=0)
+    options = {"metric": None, "constraints": [report.facts(X, predictions)], "corrector": "ip"}
+    codes = (sex == "m").astype(int)
+    answer = fpbench.correct(codes, predictions, groups=["f", "m"], **options)
+    assert answer.objective == 0
+    assert fpbench.correct(sex, predictions, **options).values.tolist() == sex.tolist()
+    for groups in (["m", "f"], 2, None):
+        with pytest.raises(InputError, match="the facts number groups as f, m, .*give groups="):
+            fpbench.correct(codes, predictions, groups=groups, **options)
