@@ -80,6 +80,7 @@ METHODS = {
     "Snapshot.leaderboard": {}, "Snapshot.leaderboards": {},
     "Snapshot.labels": {"kind": "learner"},
     "Assessment.to_json": {}, "Assessment.to_text": {},
+    "Assessment.to_model_index": {"model": "ours", "dataset": "people"},
     "AttackResult.figure": {"name": "people", "output": "f.svg"},
     "FairnessReport.describe_slice": {"row": 0}, "FairnessReport.facts": {
         "X": X, "predictions": PREDICTIONS},

@@ -64,6 +64,13 @@ class ReportAlone:
         return self.proven is None or allowed.holds(self.leak or 0.0, self.proven + self.sure)
 
 
+_EVIDENCE_FOR = {
+    "NIST AI RMF 1.0": ["MEASURE 2.10: privacy risk", "MEASURE 2.11: fairness and bias"],
+    "ISO/IEC 42001:2023": ["A.5.4: impact on individuals or groups of individuals"],
+}
+"""What auditors call the question that an assessment answers."""
+
+
 @check_methods
 @dataclass(frozen=True, eq=False)
 class Assessment:
@@ -289,6 +296,32 @@ class Assessment:
             columns |= {f"{when} {name}": beliefs[:, k] for k, name in enumerate(self.groups)}
         return pd.DataFrame(columns)
 
+    def to_model_index(self, model: str, dataset: str) -> dict[str, Any]:
+        """The `model-index` of a Hugging Face model card: what a published table gives away.
+
+        Parameters
+        ----------
+        model, dataset
+            What they are called there.
+        """
+        measured = "measured on true groups" if self.measured else "expected"
+        values = {
+            "attribute-inference-leak": (f"Share of groups guessed right, added ({measured})",
+                                         self.leak),
+            "attribute-inference-proven": ("People whose group is proven", int(self.proven.sum())),
+            "attribute-inference-sure": ("People whose group is as good as proven",
+                                         int(self.sure.sum())),
+        }  # fmt: skip
+        metrics = [
+            {"type": kind, "name": name, "value": value} for kind, (name, value) in values.items()
+        ]
+        result = {
+            "task": {"type": "tabular-classification"},
+            "dataset": {"type": dataset, "name": dataset},
+            "metrics": metrics,
+        }
+        return {"model-index": [{"name": model, "results": [result]}]}
+
     def to_json(self, *, witnesses: bool = False) -> dict[str, Any]:
         """Everything but data about single people, as numbers, texts, lists and dictionaries.
 
@@ -343,6 +376,7 @@ class Assessment:
                 for cell in self.riskiest
             ],
             "riskiest_alone": {"proven": self.alone[0], "leak": self.alone[1]},
+            "evidence_for": _EVIDENCE_FOR,
             "change": None if search is None else search.to_dict(),
             **evidence,
         }

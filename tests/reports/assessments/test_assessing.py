@@ -551,3 +551,17 @@ def test_of_exact_tables_of_many_people_everybody_is_decided():
     start, number = "May be published within these limits: of ", (~result.proven).sum()
     assert open_.verdict.startswith(f"{start}{number} people it is open whether")
     assert result.verdict.removeprefix(start[:-3]) in open_.verdict
+
+
+def test_an_assessment_is_an_entry_of_a_model_card_and_evidence_for_frameworks():
+    X, predictions, groups = make_people()
+    report = make_report(X, predictions, groups, order=1)
+    found = assess(report, X, predictions, groups=groups, beliefs="shares")
+    (entry,) = found.to_model_index("ours", "people")["model-index"]
+    (result,) = entry["results"]
+    assert (entry["name"], result["dataset"]["name"]) == ("ours", "people")
+    values = {metric["type"]: metric["value"] for metric in result["metrics"]}
+    assert values["attribute-inference-leak"] == found.leak
+    assert values["attribute-inference-proven"] == found.proven.sum()
+    assert json.loads(json.dumps(entry)) == entry  # which is YAML, too
+    assert any("NIST" in name for name in found.to_json()["evidence_for"])
