@@ -52,6 +52,7 @@ _OFFERED = {
     ("fpbench-defences", "disclosure"): "dp-release",
     ("fpbench-dask", "engine"): "dask",
     ("fpbench-membership", "auditor"): "membership, epsilon-lower-bound",
+    ("fpbench-app", "command"): "app",
     ("fpbench-board", "command"): "board",
     ("fpbench-curator", "command"): "curator",
 }

@@ -1,4 +1,5 @@
 # Public names, and the module each is in: see the docstring of `__init__.py`.
+from .table_files import load_table as load_table
 from .table_files import read_csv as read_csv
 from .table_files import read_parquet as read_parquet
 from .tabular_dataset import LabelledColumns as LabelledColumns

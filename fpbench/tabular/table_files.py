@@ -92,9 +92,17 @@ def read_parquet(path: Path) -> DataFrame:
 
 
 def load_table(path: Path) -> LoadedTable:
-    """A file as a frame, and its checksum: by its name parquet, a spreadsheet, or else CSV.
+    """A file as a frame, and its checksum.
 
-    Raises DataError: as `read_csv`, `read_parquet` and `parse_sheet`.
+    Parameters
+    ----------
+    path
+        By its name parquet, a spreadsheet, or else CSV.
+
+    Raises
+    ------
+    DataError
+        As of `read_csv` and `read_parquet`.
     """
     content = load_content(path)
     if path.suffix.lower() in _PARQUET:
