@@ -69,10 +69,8 @@ class Job:
     def _run(self, work: Callable[[Tell], Any]) -> None:
         try:
             self.result = work(self.tell)
-        except FpbenchError as error:
-            self.error = str(error)
         except Exception as error:
-            self.error = f"fpbench failed at this ({type(error).__name__}: {error}); please tell us"
+            self.error = _explain(error)
         self.done = True
 
 
@@ -126,8 +124,8 @@ class App:
                 return HTMLResponse(text, 403, _HEADERS)
             try:
                 response = await handler(request)
-            except FpbenchError as error:
-                response = self._write("error.html", 400, error=self._shorten(str(error)))
+            except Exception as error:
+                response = self._write("error.html", 400, error=self._shorten(_explain(error)))
             response.headers.update(_HEADERS)
             return response
 
@@ -192,8 +190,8 @@ class App:
             if case.table is not None:
                 report = case.read()
                 rows = report.to_frame().astype(object).fillna("").to_numpy().tolist()
-        except FpbenchError as problem:
-            error = self._shorten(str(problem))
+        except Exception as problem:
+            error = self._shorten(_explain(problem))
         headings = {} if report is None else dict(one.rsplit("=", 1) for one in report.mapped)
         names = headings | case.choices.names
         return self._write(
@@ -295,6 +293,13 @@ def _read_choices(form: FormData) -> Choices:
         **{kind: own.get(kind, "") for kind in kinds},
         names={text: meaning for text, meaning in pairs if text and meaning},
     )
+
+
+def _explain(error: Exception) -> str:
+    """An error in a sentence; one that is no fault of the input says so."""
+    if isinstance(error, FpbenchError):
+        return str(error)
+    return f"fpbench failed at this ({type(error).__name__}: {error}); please tell us"
 
 
 def _write_points(share: float) -> str:
