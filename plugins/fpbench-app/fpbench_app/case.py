@@ -81,6 +81,15 @@ class Step(NamedTuple):
     record: dict[str, Any] | None
     """The certificate; of the exact table, which has none, the record of its assessment."""
 
+    def write(self, kind: str) -> str:
+        """The table as `csv`, or its record as `json`; InputError if there is none."""
+        if self.report is not None and kind == "csv":
+            return self.report.to_frame().to_csv(index=False)
+        if self.record is not None and kind == "json":
+            content = {"versions": {"fpbench": fpbench.__version__}, **self.record}
+            return json.dumps(content, indent=2, allow_nan=False) + "\n"
+        raise InputError(f"there is no {kind} of {self.name}")
+
 
 class People(NamedTuple):
     """Arguments of `fpbench.assess` and `fpbench.release`."""
@@ -220,16 +229,6 @@ def _make_step(
     people = int((told.proven | told.sure).sum())
     lines = tuple(words.splitlines())
     return Step(name, told.passes, told.leak, people, error, report, lines, record)
-
-
-def write_files(step: Step, folder: Path, stem: str) -> None:
-    """Write the table and the record of a step, to be downloaded."""
-    if step.report is not None:
-        step.report.to_csv(folder / f"{stem}.csv")
-        text = json.dumps(
-            {"versions": {"fpbench": fpbench.__version__}, **(step.record or {})}, indent=2
-        )
-        (folder / f"{stem}.json").write_text(f"{text}\n", "utf-8")
 
 
 def _find(names: tuple[str, ...], columns: list[str]) -> str:

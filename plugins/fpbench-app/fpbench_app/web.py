@@ -25,14 +25,15 @@ from starlette.routing import Route
 
 import fpbench
 from fpbench import FpbenchError, InputError
-from fpbench_app.case import Case, Choices, Tell, write_files
+from fpbench_app.case import Case, Choices, Tell
 
 MOST_BYTES = 2**26
 """Most bytes of an upload."""
 _MOST_ROWS = 500
 """Most rows of a table that are shown."""
 _LONGEST_NAME = 100
-_TYPES = {"app.css": "text/css", "app.js": "text/javascript", "icon.svg": "image/svg+xml"}
+_ASSETS = "app.css", "app.js", "icon.svg"
+_TYPES = {".csv": "text/csv", ".json": "application/json"}
 _HEADERS = {
     # Colours of the heat map are attributes of its cells.
     "Content-Security-Policy": "default-src 'self'; style-src-attr 'unsafe-inline'; "
@@ -133,7 +134,9 @@ class App:
 
     def _write(self, page: str, status: int = 200, **values: Any) -> Response:
         table = self.case is not None and self.case.table is not None
-        values = {"case": self.case, "table": table, "version": fpbench.__version__, **values}
+        links = {"./", *(["reading"] if self.case is not None else []), *self.jobs}
+        values |= {"case": self.case, "table": table, "links": links}
+        values["version"] = fpbench.__version__
         return HTMLResponse(self._pages.get_template(page).render(values), status)
 
     def _shorten(self, text: str) -> str:
@@ -224,15 +227,8 @@ class App:
 
     async def release(self, _: Request) -> Response:
         """Begin to make tables."""
-        case, folder = self._take_case(), self.folder
-
-        def work(tell: Tell) -> Any:
-            steps = case.release(tell)
-            for number, step in enumerate(steps):
-                write_files(step, folder, str(number))
-            return steps
-
-        self.jobs["releases"] = Job("Tables are made, and each is attacked", work)
+        case = self._take_case()
+        self.jobs["releases"] = Job("Tables are made, and each is attacked", case.release)
         return RedirectResponse("releases", 303)
 
     async def show_releases(self, _: Request) -> Response:
@@ -269,18 +265,19 @@ class App:
         number, kind = request.path_params["number"], request.path_params["kind"]
         job = self.jobs.get("releases")
         steps = job.result if job is not None and job.done else None
-        if not steps or kind not in ("csv", "json") or not 0 < number < len(steps):
+        if not steps or number >= len(steps):
             raise InputError("there is no such table: make the tables again")
-        what = "table" if kind == "csv" else "certificate"
-        name = f"{what}-{steps[number].name.replace(' ', '-')}.{kind}"
-        return FileResponse(self.folder / f"{number}.{kind}", filename=name)
+        content = steps[number].write(kind)
+        name = f"{'table' if kind == 'csv' else 'certificate'}-{steps[number].name}.{kind}"
+        headers = {"Content-Disposition": f'attachment; filename="{name.replace(" ", "-")}"'}
+        return Response(content, media_type=_TYPES[f".{kind}"], headers=headers)
 
     async def show_asset(self, request: Request) -> Response:
         """A file of the pages."""
         name = request.path_params["name"]
-        if name not in _TYPES:
+        if name not in _ASSETS:
             return Response(status_code=404)
-        return FileResponse(Path(__file__).parent / "assets" / name, media_type=_TYPES[name])
+        return FileResponse(Path(__file__).parent / "assets" / name)
 
 
 def _read_choices(form: FormData) -> Choices:

@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 
 TOKEN = "a-token-of-many-letters"
 SECONDS = 120
+FPBENCH = [Path(sys.executable).parent / "fpbench"]
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +55,9 @@ def upload(client, files):
 
     def give(people=None, table=None, name="people.csv"):
         own = people or files[0].read_bytes(), table or files[1].read_bytes()
-        return client.post("files", files={"people": (name, own[0]), "table": ("table.csv", own[1])})
+        return client.post(
+            "files", files={"people": (name, own[0]), "table": ("table.csv", own[1])}
+        )
 
     return give
 
@@ -80,7 +83,7 @@ class Served:
         self.out = where / "out"
         with self.out.open("w") as out:
             self.process = subprocess.Popen(
-                [Path(sys.executable).parent / "fpbench", "app", "--no-open"],
+                [*FPBENCH, "app", "--no-open"],
                 cwd=where, stdout=out, env={"TMPDIR": str(where), "PATH": "/usr/bin:/bin",
                                             "PYTHONUNBUFFERED": "1"},
             )  # fmt: skip
