@@ -83,6 +83,7 @@ def test_the_table_of_our_plugins_is_what_they_offer():
     offered |= {
         ("majority-hello", "fpbench-hello"),
         ("dask", "fpbench-dask"),
+        ("app", "fpbench-app"),
         ("board", "fpbench-board"),
         ("curator", "fpbench-curator"),
     }
