@@ -471,7 +471,8 @@ def test_only_the_called_command_is_built():
     assert _take_command(["--version"]) is app
     assert _take_command(["run"], completing=True) is app
     for words in ([], ["--help", "plugins"], ["plugin"]):
-        assert _take_command(words).registered_commands == app.registered_commands
+        own = app.registered_commands  # packages that are installed here may add theirs
+        assert _take_command(words).registered_commands[: len(own)] == own
 
 
 WAVES = """

@@ -7,6 +7,7 @@ import shutil
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from datetime import date
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -54,6 +55,7 @@ class Job:
         self.result: Any = None
         self.error = ""
         self.done = False
+        self.day = date.today()
         self._began = time.monotonic()
         Thread(target=self._run, args=(work,), daemon=True).start()
 
@@ -192,7 +194,8 @@ class App:
             case.take_people()
             if case.table is not None:
                 report = case.read()
-                rows = report.to_frame().astype(object).fillna("").to_numpy().tolist()
+                frame = report.to_frame().astype(object)
+                rows = frame.where(frame.notna(), "").to_numpy().tolist()
         except Exception as problem:
             error = self._shorten(_explain(problem))
         headings = {} if report is None else dict(one.rsplit("=", 1) for one in report.mapped)
@@ -251,7 +254,7 @@ class App:
             return self._write("waiting.html", job=job, name=name)
         if job.error:
             raise InputError(job.error)
-        return self._write(page, **describe(job.result))
+        return self._write(page, day=job.day, **describe(job.result))
 
     async def show_progress(self, request: Request) -> Response:
         """How far work is."""
