@@ -47,13 +47,15 @@ class Choices:
     threshold: str = ""
     """The least score that is prediction 1."""
     unit: str = ""
+    decimals: str = ""
+    """That rates of the table were rounded to."""
     names: dict[str, str] = field(default_factory=dict)
     """What texts of the table stand for."""
 
     @classmethod
     def guess(cls, people: DataFrame) -> Choices:
         """The likeliest columns."""
-        values = {name: people[name].nunique() for name in people}
+        values = {str(name): people[name].nunique() for name in people}
         group = _find(_GROUPS, list(values)) or next(
             (name for name in values if 2 <= values[name] <= _FEW), next(iter(values))
         )
@@ -159,10 +161,12 @@ class Case:
         """The table as it is read by the choices."""
         assert self.table is not None
         people, own = self.take_people(), self.choices
+        if own.decimals and not own.decimals.isdecimal():
+            raise InputError(f"decimals: {own.decimals!r} is no whole number")
         return FairnessReport.read(
             self.table, X=people.X, group=own.group,
             groups={own.group: sorted(people.groups.unique())}, names=own.names,
-            unit=own.unit or None,
+            unit=own.unit or None, decimals=int(own.decimals) if own.decimals else None,
         )  # fmt: skip
 
     def assess(self) -> Assessment:

@@ -7,6 +7,7 @@ import shutil
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import fields
 from datetime import date
 from pathlib import Path
 from threading import Thread
@@ -164,9 +165,9 @@ class App:
             if not isinstance(people, UploadFile) or not people.filename:
                 raise InputError("choose the file of the people, one row a person")
             self.case, self.jobs = None, {}
-            files = await self._keep("people", people), None
+            files = [await self._keep("people", people)]
             if isinstance(table, UploadFile) and table.filename:
-                files = files[0], await self._keep("table", table)
+                files.append(await self._keep("table", table))
         self.case = await run_in_threadpool(Case, *files)
         return RedirectResponse("reading", 303)
 
@@ -288,11 +289,9 @@ def _read_choices(form: FormData) -> Choices:
     own = {key: str(value).strip() for key, value in form.multi_items()}
     texts, meanings = form.getlist("text"), form.getlist("meaning")
     pairs = [(str(text).strip(), str(one)) for text, one in zip(texts, meanings, strict=False)]
-    kinds = ("group", "prediction", "label", "positive", "positive_label", "threshold", "unit")
-    return Choices(
-        **{kind: own.get(kind, "") for kind in kinds},
-        names={text: meaning for text, meaning in pairs if text and meaning},
-    )
+    names = {text: meaning for text, meaning in pairs if text and meaning}
+    kinds = [one.name for one in fields(Choices) if one.name != "names"]
+    return Choices(**{kind: own.get(kind, "") for kind in kinds}, names=names)
 
 
 def _explain(error: Exception) -> str:

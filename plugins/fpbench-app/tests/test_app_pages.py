@@ -9,7 +9,7 @@ import pytest
 from conftest import TOKEN, Served
 from fpbench_app import case as case_module
 from fpbench_app.case import Case
-from fpbench_app.web import App, Job
+from fpbench_app.web import App, Job, listen
 from starlette.testclient import TestClient
 
 import fpbench
@@ -72,6 +72,12 @@ def test_what_is_read_can_be_corrected(client, upload, files):
     assert '<option value="selection-rate" selected>' in page
     said = read_error(client.post("reading", data={**own, "meaning": ""}))
     assert "is no whole number" in said
+    coarse = re.sub(r"0\.\d+", lambda rate: f"{float(rate[0]):.2f}", files[1].read_text())
+    assert "rounded, by at most 0.005" in upload(table=coarse.encode()).text
+    own = {"group": "sex", "prediction": "hired"}
+    assert "rounded, by at most 0.05" in client.post("reading", data={**own, "decimals": "1"}).text
+    said = read_error(client.post("reading", data={**own, "decimals": "-1"}))
+    assert said == "decimals: '-1' is no whole number"
     said = read_error(client.post("reading", data={**own, "group": "hired"}))
     assert said == "'hired' cannot be two of group, prediction and label"
 
@@ -211,6 +217,15 @@ def test_what_fails_in_a_thread_is_one_error():
         pass
     assert job.text.startswith("begun; ")
     assert job.error == "fpbench failed at this (ZeroDivisionError: by zero); please tell us"
+
+
+def test_a_port_in_use_is_one_error():
+    with listen(0) as door:
+        assert door.getsockname()[0] == "127.0.0.1"
+        with pytest.raises(
+            InputError, match=r"^cannot listen on port \d+: Address already in use$"
+        ):
+            listen(door.getsockname()[1])
 
 
 @pytest.mark.slow
