@@ -222,9 +222,7 @@ def test_what_fails_in_a_thread_is_one_error():
 def test_a_port_in_use_is_one_error():
     with listen(0) as door:
         assert door.getsockname()[0] == "127.0.0.1"
-        with pytest.raises(
-            InputError, match=r"^cannot listen on port \d+: Address already in use"
-        ):
+        with pytest.raises(InputError, match=r"^cannot listen on port \d+: Address already in use"):
             listen(door.getsockname()[1])
 
 
