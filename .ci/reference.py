@@ -1,10 +1,11 @@
 """Write the reference pages of the documentation from the code: `python .ci/reference.py`.
 
 `docs/commands.md` is made from the command line, `docs/components.md` from the models of the
-built-in components, `docs/matrix-reference.md` from those of the matrix, `docs/measures.md` from
-the declarations of measures. Parts of pages, between `<!-- made: NAME -->` and `<!-- end -->`, are
-made from `benchmarks/reports.csv`, which `.ci/reports_picture.py` writes. `tests/docs/test_docs.py`
-fails if a page differs from this script's output.
+built-in components, `docs/keys.md` from those of the matrix, `docs/measures.md` from
+the declarations of measures, `docs/plugin-templates.md` from what `fpbench new` writes,
+`docs/reports-tables.md` from `benchmarks/reports.csv`, which `.ci/reports_picture.py` writes, and
+from the same file parts of pages, between `<!-- made: NAME -->` and `<!-- end -->`.
+`tests/docs/test_docs.py` fails if a page differs from this script's output.
 """
 
 import csv
@@ -35,12 +36,24 @@ from fpbench.matrix.limits import Limits
 from fpbench.matrix.matrix import Ranking, Shares, _File
 from fpbench.matrix.summary_tables import SummaryColumn, SummaryTable
 from fpbench.plugin import discover
+from fpbench.testing.scaffold import make_component
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 STUDY = ROOT / "benchmarks" / "reports.csv"
 """What the study of reports measured, in percent and points: a line for each defence and order."""
 MEASURED = ("leak", "proven", "error")
+TEMPLATES = {
+    "adversary": "commonest",
+    "learner": "forest",
+    "disclosure": "vague",
+    "corrector": "step-by-step",
+    "mechanism": "loud",
+    "policy": "scaled",
+    "auditor": "accuracy-gap",
+    "dataset": "made-up",
+}
+"""The component that the page of templates shows of each kind."""
 WAYS = {"1": "one column", "2": "two columns", "3": "three columns"}
 Study = list[dict[str, str]]
 MADE = "<!-- Made by .ci/reference.py: change the code, then run it. -->"
@@ -208,7 +221,7 @@ def measures_page() -> str:
               "name or heading; case and spaces do not matter.", ""]  # fmt: skip
     lines += ["## Measures of fpbench", "", *_measures(OWN), "## Measures of components", ""]
     lines += ["Components add measures under their own names; "
-              "[writing plugins](writing-plugins.md#notes-and-measures) says how. `*` stands for "
+              "[writing plugins](write-a-plugin.md#notes-and-measures) says how. `*` stands for "
               "any letters, such as the name of a group.", ""]  # fmt: skip
     catalog = discover()
     for kind in KINDS.values():
@@ -325,9 +338,18 @@ def _text(lines: Iterable[str]) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 
 
-def report_tables(study: Study) -> str:
-    """A table for each data set."""
-    lines = [""]
+def read_study() -> Study:
+    """What the study of reports measured."""
+    with STUDY.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def reports_page() -> str:
+    """The appendix of the study of reports: a table for each data set."""
+    study = read_study()
+    lines = [MADE, "", "# Appendix: what reports give away", "",
+             "The numbers of [what may be published safely](reports.md), which says what leak,",
+             "proven and error are: in percent and points, means over seeds."]  # fmt: skip
     for data in dict.fromkeys(one["data"] for one in study):
         mine = [one for one in study if one["data"] == data]
         orders = sorted({one["columns"] for one in mine})
@@ -341,7 +363,18 @@ def report_tables(study: Study) -> str:
         for name in dict.fromkeys(one["defence"] for one in mine):
             numbers = (cells.get((name, order), [""] * len(MEASURED)) for order in orders)
             lines.append(row(name, *chain.from_iterable(numbers)))
-    return "\n".join([*lines, "", ""])
+    return _text(lines)
+
+
+def templates_page() -> str:
+    """The modules that `fpbench new` writes, one for each kind."""
+    lines = [MADE, "", "# Reference: templates of plugins", "",
+             "What `fpbench new KIND NAME` writes for each kind of component; what each gets and",
+             "returns says [write a plugin](write-a-plugin.md).", ""]  # fmt: skip
+    for kind, name in TEMPLATES.items():
+        code = make_component(kind, name).rstrip()
+        lines += [f"## {_sentence(kind)}", "", "```python", code, "```", ""]
+    return "\n".join(lines)
 
 
 def adult_by_columns(study: Study) -> str:
@@ -376,15 +409,14 @@ def guess(one: dict[str, str]) -> str:
 
 PARTS = {
     "README.md": {"adult-by-three-columns": adult_by_three_columns},
-    "docs/reports.md": {"adult-by-columns": adult_by_columns, "report-tables": report_tables},
+    "docs/reports.md": {"adult-by-columns": adult_by_columns},
 }
 
 
 def fill(name: str) -> str:
     """A page whose parts are made anew."""
     text = (ROOT / name).read_text(encoding="utf-8")
-    with STUDY.open(encoding="utf-8", newline="") as file:
-        study = list(csv.DictReader(file))
+    study = read_study()
     for part, make in PARTS[name].items():
         before, start, rest = text.partition(f"<!-- made: {part} -->")
         _, end, after = rest.partition("<!-- end -->")
@@ -394,7 +426,9 @@ def fill(name: str) -> str:
 
 
 PAGES = {
-    "matrix-reference.md": matrix_page,
+    "keys.md": matrix_page,
+    "plugin-templates.md": templates_page,
+    "reports-tables.md": reports_page,
     "components.md": components_page,
     "commands.md": commands_page,
     "measures.md": measures_page,

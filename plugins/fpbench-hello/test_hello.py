@@ -35,7 +35,7 @@ def test_what_the_documentation_quotes_is_this_plugin():
     (quoted,) = blocks(page, "python")
     assert quoted == (HERE / "fpbench_hello.py").read_text(encoding="utf-8")
     assert quoted == Path(fpbench_hello.__file__).read_text(encoding="utf-8")
-    assert len(quoted.splitlines()) == 24
+    assert len(quoted.splitlines()) == 25
     assert '`hello = "fpbench_hello"` under `[project.entry-points.fpbench]`' in page.read_text()
     written = tomllib.loads((HERE / "pyproject.toml").read_text(encoding="utf-8"))
     assert written["project"]["entry-points"]["fpbench"] == {"hello": "fpbench_hello"}

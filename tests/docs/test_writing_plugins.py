@@ -1,4 +1,4 @@
-"""Every block of docs/writing-plugins.md is what `fpbench new` writes, or runs."""
+"""Every block of docs/write-a-plugin.md runs, every template is what `fpbench new` writes."""
 
 import re
 import tomllib
@@ -10,8 +10,10 @@ from fpbench.components.names import KINDS
 from fpbench.testing import LAWS, Outcome, checks
 from fpbench.testing.scaffold import make_component, make_files
 
-PAGE = (Path(__file__).parents[2] / "docs" / "writing-plugins.md").read_text()
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.M | re.S)
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "write-a-plugin.md").read_text()
+TEMPLATES = (DOCS / "plugin-templates.md").read_text()
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE + TEMPLATES, re.M | re.S)
 PYTHON = [text for language, text in BLOCKS if language == "python"]
 PLUGINS = [text for text in PYTHON if "hookimpl" in text and "    summary = " in text]
 

@@ -286,7 +286,7 @@ def test_the_commands_write_and_list(real, command, tmp_path):
 
 
 def test_the_code_of_the_documentation_reads_the_file(real, text, tmp_path, monkeypatch):
-    docs = Path(__file__).parents[2] / "docs" / "report.md"
+    docs = Path(__file__).parents[2] / "docs" / "page-and-figures.md"
     (code,) = re.findall(r"^```python\n(.*?)^```", docs.read_text(), re.M | re.S)
     (tmp_path / "page.html").write_text(text)
     monkeypatch.chdir(tmp_path)

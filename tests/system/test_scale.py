@@ -1,4 +1,4 @@
-"""What the measurements of docs/scale.md do, at the size of a toy."""
+"""What the measurements of docs/running.md do, at the size of a toy."""
 
 import runpy
 import tomllib

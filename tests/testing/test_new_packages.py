@@ -111,8 +111,8 @@ def test_one_is_checked_in_each_way(place):
 
 @pytest.mark.slow
 def test_the_lines_of_the_page_run(place, tmp_path):
-    """Of docs/writing-plugins.md, in a shell whose pip has no network and builds as we did."""
-    page = (ROOT / "docs" / "writing-plugins.md").read_text()
+    """Of docs/write-a-plugin.md, in a shell whose pip has no network and builds as we did."""
+    page = (ROOT / "docs" / "write-a-plugin.md").read_text()
     (lines,) = re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S)
     tools = tmp_path / "tools"
     tools.mkdir()

@@ -52,7 +52,7 @@ class Pafer(Auditor):
     is 1. For a group that is empty, or small compared with the noise, estimates are noise, and the
     intervals show it.
 
-    See docs/auditing.md for formulas, and departures from the paper.
+    See docs/private-audits.md for formulas, and departures from the paper.
     """
 
     name = "pafer"

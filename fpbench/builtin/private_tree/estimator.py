@@ -90,8 +90,8 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     Notes
     -----
     Noise is simulated in floating point: for research, not for releases. Formulas, sensitivities
-    and proofs are in docs/private-fair-tree.md. There is no `sample_weight`: a heavy person would
-    need more noise.
+    and proofs are in docs/paper-private-fair-tree.md. There is no `sample_weight`: a heavy person
+    would need more noise.
 
     References
     ----------

@@ -31,7 +31,7 @@ class PrivateTree(TreeLearner):
     (sum + 2).
 
     The features' bounds and categories must be declared with the data set. Its baseline is the same
-    tree without noise. See docs/private-fair-tree.md.
+    tree without noise. See docs/paper-private-fair-tree.md.
     """
 
     name = "private-tree"

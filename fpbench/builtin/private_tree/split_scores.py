@@ -1,6 +1,6 @@
 """Impurity of splits, its sensitivity to one person, and the private choice of a split.
 
-Proofs, and what the literature uses instead, are in docs/private-fair-tree.md.
+Proofs, and what the literature uses instead, are in docs/paper-private-fair-tree.md.
 """
 
 from __future__ import annotations

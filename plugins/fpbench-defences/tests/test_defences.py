@@ -15,7 +15,7 @@ from fpbench.plugin import DataHome
 
 ROOT = Path(__file__).parents[3]
 MATRICES = ("audit-leak", "everything", "pate-pafer", "pflr", "private-fair-tree")
-PAGES = ("auditing", "certified-encoder", "synthetic")
+PAGES = ("private-audits", "certified-encoder", "synthetic")
 PAFER = {"use": "pafer", "epsilon": 1.0, "resamples": 40, "mechanism": {"use": "laplace"}}
 
 
