@@ -45,8 +45,10 @@ class VotedModel(PrivateModel, Protocol):
     """A student that learnt from noisy votes of teachers, and can learn again from fresh noise.
 
     A logistic student minimises the mean loss + `penalty` ||theta||^2; the intercept is a part of
-    theta. Any other may have `distances(parameters)`, the distances (R,) of students from the
-    baseline, and `gradient_norms(design, labels)`, the norms (n,) of gradients of its losses.
+    theta. With labels `equation-12` it may have `find_not_convex(weights)`, whether the objectives
+    of students (R,) are shown not to be convex. Any other student may have
+    `distances(parameters)`, the distances (R,) of students from the baseline, and
+    `gradient_norms(design, labels)`, the norms (n,) of gradients of its losses.
     """
 
     @property
@@ -63,7 +65,7 @@ class VotedModel(PrivateModel, Protocol):
 
     @property
     def labels(self) -> str:
-        """The kind of labels that the student learns: `hard`, `soft` or `soft-clipped`."""
+        """The student's kind of labels: a `fpbench.privacy.VoteLabels`."""
 
     @property
     def penalty(self) -> float:

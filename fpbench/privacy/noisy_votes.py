@@ -23,9 +23,9 @@ from fpbench.privacy.accounting import (
     rho_to_epsilon,
 )
 
-VoteLabels: TypeAlias = Literal["hard", "soft", "soft-clipped"]
+VoteLabels: TypeAlias = Literal["hard", "soft", "soft-clipped", "equation-12"]
 """Labels from noisy votes: the label with more votes; the share of label 1, which noise may push
-out of [0, 1]; or that share, cut to [0, 1]."""
+out of [0, 1]; that share, cut to [0, 1]; or the noisy count of label 1 over the teachers."""
 
 _Floats = NDArray[np.float64]
 
@@ -88,19 +88,22 @@ def vote_labels(noisy: NDArray[Any], labels: VoteLabels, teachers: int) -> _Floa
         (..., 2) counts of label 0 and label 1, with noise or without.
     labels
         `hard`: 1 if label 1 has more votes, else 0, also for a tie. `soft`: 1/2 + (n1 - n0) / (2
-        k). `soft-clipped`: the same, cut to [0, 1].
+        k). `soft-clipped`: the same, cut to [0, 1]. `equation-12`: n1 / k, the weight of label 1
+        in Tran et al.'s equation (12); that of label 0 is n0 / k.
     teachers
         Number k of teachers.
 
     Notes
     -----
-    Soft labels n1 / k and n0 / k, as Tran et al. print them (Definition 5), do not sum to 1 with
-    noise, and their weighted loss (equation 12) is not convex where their sum is negative. The
-    labels here keep the difference of the two, and sum to 1; without noise they are the same.
+    n1 / k and n0 / k, as Tran et al. print them (Definition 5), do not sum to 1 with noise, and
+    their weighted loss (equation 12) may not be convex where a sum is negative. `soft` keeps the
+    difference of the two, and sums to 1; without noise they are the same.
     """
     if noisy.shape[-1:] != (2,):
         raise InputError(f"noisy counts must be (..., 2), not {noisy.shape}")
     check_whole_number("teachers", teachers, 1)
+    if labels == "equation-12":
+        return np.asarray(noisy[..., 1] / teachers, dtype=np.float64)
     difference = noisy[..., 1] - noisy[..., 0]
     if labels == "hard":
         winners: _Floats = (difference > 0).astype(np.float64)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from fpbench import Guarantee, InputError, Learner, Measure, Sample
 from fpbench.builtin.pate.model import (
@@ -114,6 +114,8 @@ Model = Literal["logistic", "mlp"]
 _Units = Annotated[int, Field(ge=1, le=4096)]
 _CONFIDENT_ONLY = ("threshold", "ratio", "answers")
 _MLP_ONLY = ("hidden", "epochs", "batch", "rate")
+_UNBOUNDED = ("soft", "equation-12")
+"""Labels, or weights of labels, that noise pushes out of [0, 1]."""
 _SIGMA = 50.0
 _TIE = 1e-9
 """Margin above 1/2 of the probability for a vote for label 1: processors may round a probability of
@@ -149,8 +151,9 @@ class Pate(Learner):
     sqrt(2 answers + m / ratio^2). The baseline is trained on all votes, so that an audit shows the
     effect of omitting people.
 
-    **Departures.** Soft labels are 1/2 + (n1 - n0) / (2 k): those of the paper's equation (12)
-    do not sum to 1, and its loss is then not convex. A tie of votes is label 0. A teacher votes for
+    **Departures.** `soft` labels are 1/2 + (n1 - n0) / (2 k): the weights n1 / k and n0 / k of the
+    paper's equation (12) do not sum to 1 with noise, and its loss need not be convex.
+    `equation-12` is that loss as printed. A tie of votes is label 0. A teacher votes for
     label 0 if its probability is at most 1/2 + 1e-9 (a tie up to rounding), or if it has no people,
     which may happen with a hash partition. Public people are drawn from the training part
     of the split.
@@ -174,7 +177,7 @@ class Pate(Learner):
         pate_sigma | neither | standard deviation of the noise of a vote
         pate_teachers | neither | number of teachers
         pate_penalty | neither | penalty of the student
-        pate_labels | neither | labels of the student: hard or soft
+        pate_labels | neither | kind of labels of the student
         pate_queries | less | public people for whom teachers vote
         pate_answered | greater | public people whose votes are answered
         pate_teachers_empty | less | teachers without training people
@@ -206,7 +209,9 @@ class Pate(Learner):
         description="lambda in the mean objective of the student; times m, the paper's",
     )
     labels: VoteLabels = Field(
-        "hard", description="labels of the student: the winner of the votes, or their noisy share"
+        "hard",
+        description="labels of the student: the winner of the votes, their noisy share, or both "
+        "labels by the noisy counts (`equation-12`)",
     )
     voting: Literal["gnmax", "confident"] = Field(
         "gnmax", description="answer everybody, or only people on whom teachers agree"
@@ -243,18 +248,8 @@ class Pate(Learner):
     @classmethod
     def examples(cls, directory: Path) -> list[dict[str, Any]]:
         """Few teachers and few people."""
-        return [{"teachers": 5, "public": 60, "labels": labels} for labels in ("hard", "soft")]
-
-    @field_validator("labels", mode="before")
-    @classmethod
-    def _refuse_equation_12(cls, labels: Any) -> Any:
-        if labels in ("equation-12", "soft-weighted"):
-            raise ValueError(
-                "equation (12) weights both labels by noisy shares that do not sum to "
-                "1 and may be negative; its loss is then not convex and may have no minimum. "
-                "`soft` keeps the difference of the shares, and is convex"
-            )
-        return labels
+        kinds = ("hard", "soft", "equation-12")
+        return [{"teachers": 5, "public": 60, "labels": labels} for labels in kinds]
 
     @model_validator(mode="after")
     def _check_combination(self) -> Pate:
@@ -270,14 +265,16 @@ class Pate(Learner):
         ):
             if model == "logistic" and penalty == 0:
                 why = "if a plane separates the labels, there are no best parameters"
-                if name == "penalty" and self.labels == "soft":
+                if name == "penalty" and self.labels in _UNBOUNDED:
                     why = "with soft labels beyond 0 and 1 the loss has no lower bound"
                 raise ValueError(f"{name} = 0: {why}; give one above 0")
-        if self.student == "mlp" and self.labels == "soft":
+        if self.student == "mlp" and self.labels in _UNBOUNDED:
             raise ValueError(
-                'labels = "soft" goes beyond 0 and 1, where training a network diverges: use '
-                '"soft-clipped"'
+                f'labels = "{self.labels}" goes beyond 0 and 1, where training a network '
+                'diverges: use "soft-clipped"'
             )
+        if self.voting == "confident" and self.labels == "equation-12":
+            raise ValueError('labels = "equation-12" needs an answer for everybody: use "gnmax"')
         self._refuse_unused()
         return self
 
@@ -339,7 +336,9 @@ class Pate(Learner):
         private_student = family.students(public_design, targets, weights)
         guarantee = self._compute_guarantee(sigma)
         notes = self._collect_notes(votes, sigma, guarantee)
-        notes["pate_answered"] = self.public if weights is None else int(weights.sum())
+        notes["pate_answered"] = self.public
+        if confident is not None and weights is not None:
+            notes["pate_answered"] = int(weights.sum())
         notes["pate_teachers_empty"] = sum(not len(part) for part in parts)
         won = votes[:, 1] > votes[:, 0]
         for name, parameters in (("", private_student), ("_baseline", clean_student)):
@@ -369,7 +368,7 @@ class Pate(Learner):
 
     def _make_family(self, model: Model, penalty: float, rng: np.random.Generator) -> ModelFamily:
         if model == "logistic":
-            return LogisticFamily(penalty)
+            return LogisticFamily(penalty, self.labels == "equation-12")
         training = MLPTraining(self.hidden, penalty, self.epochs, self.batch, self.rate)
         return MLPFamily(training, random_state(rng))
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fpbench import Guarantee, InputError
 from fpbench.builtin.learners._fitted import as_labels, stack_labels
+from fpbench.builtin.pate.equation_12 import find_not_convex, fit_weighted_labels
 from fpbench.errors import DataError
 from fpbench.models import (
     MLPTraining,
@@ -97,6 +98,8 @@ class LogisticFamily:
     """Ridge logistic regression, exact."""
 
     penalty: float
+    weighted_labels: bool = False
+    """Whether students learn both labels, by the weights of equation (12)."""
 
     def teachers(self, design: Floats, labels: Floats, parts: list[Rows]) -> Floats:
         """Parameters (k, d)."""
@@ -106,6 +109,8 @@ class LogisticFamily:
         self, design: Floats, targets: Floats, weights: Floats | None, start: Floats | None = None
     ) -> Floats:
         """Parameters (R, d)."""
+        if self.weighted_labels and weights is not None:
+            return fit_weighted_labels(design, targets, weights, self.penalty)
         return fit_logistic(design, targets, self.penalty, weights, start=start)
 
     def proba(self, models: Floats, design: Floats) -> Floats:
@@ -246,6 +251,8 @@ class PateModel(Student):
     def targets(self, noise: Floats) -> tuple[Floats, Floats | None]:
         """Training labels (R, m) of students, and weights (R, m), 0 if unanswered; None if all 1.
 
+        With labels `equation-12`: weights of label 1, and those of both labels together.
+
         Raises InputError if the noise does not have the shape of `draw_noise`.
         """
         return derive_targets(self.votes, noise, self.labels, self.teachers, self.confident)
@@ -257,6 +264,12 @@ class PateModel(Student):
     def student_proba(self, parameters: Any, design: Floats) -> Floats:
         """Probabilities (R, n) of label 1 by all students."""
         return self.family.proba(parameters, design)
+
+    def find_not_convex(self, weights: Floats | None) -> NDArray[np.bool_] | None:
+        """Whether students' objectives (R,) are shown not to be convex; None if all are convex."""
+        if self.labels != "equation-12" or weights is None:
+            return None
+        return find_not_convex(self.public_design, weights, self.penalty)
 
     def distances(self, parameters: Any) -> Floats:
         """Euclidean distances (R,) of students' parameters from the baseline's."""
@@ -288,9 +301,15 @@ def derive_targets(
     teachers: int,
     confident: ConfidenceTest | None,
 ) -> tuple[Floats, Floats | None]:
-    """Labels (R, m) of noisy votes, and weights (R, m), 0 if unanswered; None if all 1."""
+    """Labels (R, m) of noisy votes, and weights (R, m), 0 if unanswered; None if all 1.
+
+    With labels `equation-12`: weights of label 1, and those of both labels together.
+    """
     shape = (len(votes), 2 if confident is None else 3)
     if noise.ndim != 3 or noise.shape[1:] != shape:
         raise InputError(f"noise must be (R, {shape[0]}, {shape[1]}), not {noise.shape}")
-    targets = vote_labels(votes + noise[..., :2], labels, teachers)
+    noisy = votes + noise[..., :2]
+    targets = vote_labels(noisy, labels, teachers)
+    if labels == "equation-12":
+        return targets, noisy.sum(axis=-1) / teachers
     return targets, None if confident is None else confident.select_answers(votes, noise[..., 2])

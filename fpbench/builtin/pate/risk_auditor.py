@@ -88,6 +88,8 @@ class ExcessiveRisk(Auditor):
         closeness_* | neither | closeness of people to the decision boundary
         input_norm_* | neither | mean length of the inputs
         gradient_norm_* | neither | mean length of the gradients of the loss
+        students_not_convex | neither share | students of equation (12) whose objective is shown
+            not to be convex
         flip_* | neither share | votes that noise flipped, if noise was drawn
         sensitivity_* | neither | standard error of the sensitivity
         bound_* | neither | a bound of Tran et al.

@@ -53,6 +53,8 @@ class ModelBatch:
     """(R,) bounds on these distances from the gradient at the baseline."""
     flips: NDArray[np.bool_] | None = None
     """(R, m) whether the noise changed a majority of votes."""
+    not_convex: NDArray[np.bool_] | None = None
+    """(R,) whether the objective of a student is shown not to be convex; None if all are."""
 
     def without_scores(self) -> ModelBatch:
         """The batch without its largest arrays."""
@@ -152,6 +154,7 @@ def draw_students(
     """
     star, width = model.theta_star, max(len(people.labels) for people in evaluations)
     clean = model.votes[:, 1] > model.votes[:, 0]
+    find_not_convex = getattr(model, "find_not_convex", None)
     most = max(_AT_ONCE // max(width, 1) // 2, 1) * 2
     for start in range(0, repetitions, most):
         noise = model.draw_noise(min(most, repetitions - start), rng, antithetic)
@@ -171,6 +174,7 @@ def draw_students(
                 [students @ design.T for design in designs], True,
                 np.linalg.norm(students - star, axis=1),
                 _measure_gradients(public, star, targets, weights, model.penalty), flips,
+                None if find_not_convex is None else find_not_convex(weights),
             )  # fmt: skip
 
 

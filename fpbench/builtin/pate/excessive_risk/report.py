@@ -57,7 +57,8 @@ class RiskReport:
         `method`, `repetitions`, `antithetic`, `sensitivity` (expected distance of parameters to
         the baseline's) and `sensitivity_squared`, with their `..._error`, `flip_probability`
         and `flip_drawn` (means), `flip_deviation` (greatest difference of the two in standard
-        errors, by binomial tails).
+        errors, by binomial tails), `students_not_convex` (labels `equation-12`: share of the
+        students whose objective is shown not to be convex).
     """
 
     private: ClassVar[bool] = False

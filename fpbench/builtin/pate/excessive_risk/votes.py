@@ -82,6 +82,9 @@ def sample_risks(
             "sensitivity_squared": float(squared.mean()),
             "sensitivity_squared_error": float(estimate_error(squared)),
         }
+    if batches[0].not_convex is not None:
+        shown = np.concatenate([cast("NDArray[np.bool_]", batch.not_convex) for batch in batches])
+        about["students_not_convex"] = float(shown.mean())
     if logits:
         pulls = np.concatenate([cast("_Floats", batch.pulls) for batch in batches])
     risks[0] = risks[0].having(flips=flips, flips_drawn=changed.mean(axis=0))
@@ -99,7 +102,7 @@ def approximate_risks(model: VotedModel, parts: list[People], rng: np.random.Gen
     if model.theta_star is None:
         raise InputError(f"{need}, not {show_value(model.student)}; {use}")
     if _uses_weights(model, rng):
-        raise InputError(f"{need} that learns from all its labels, answered or not; {use}")
+        raise InputError(f"{need} that learns from all its labels, with one weight; {use}")
     if not model.penalty > 0:
         raise InputError(f"{need} with a penalty above 0; {use}")
     moments = compute_label_moments(model.votes, model.sigma, cast("VoteLabels", model.labels))
@@ -148,7 +151,7 @@ def _add_bounds(
         gradients = np.abs(risk.chance - risk.people.labels) * risk.lengths
         bound = bound_risks(gradients, risk.lengths, first, second)
         bounded.append(risk.having(gradients=gradients, bound=bound))
-    if not model.penalty > 0:  # the objective need not be strongly convex
+    if not model.penalty > 0 or model.labels == "equation-12":  # it need not be strongly convex
         return bounded, [], about
     values: dict[str, dict[str, float]] = {"sensitivity": {}, "sensitivity_squared": {}}
     if pulls is not None:
