@@ -222,7 +222,7 @@ def named(tmp_path, toys):
         run.diff(run), fpbench.privacy.Curator(sex),
         RiskReport(pd.DataFrame({"on": [NAME], "risk_gap": [0.5]}),
                       pd.DataFrame({"on": [NAME], "group": [NAME], "risk": [0.5]}),
-                      pd.DataFrame(), pd.DataFrame(), {}),
+                      pd.DataFrame(), pd.DataFrame(), pd.DataFrame(), {}),
     ]  # fmt: skip
 
 

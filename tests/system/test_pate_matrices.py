@@ -61,7 +61,7 @@ def test_the_sweep_is_lambda_by_k_by_sigma():
 
 def test_the_papers_settings_are_there():
     full = learners(reproduce.find("pate", "full"))
-    for k, labels in product((20, 150), ("hard", "soft")):
+    for k, labels in product((20, 150), ("hard", "soft", "equation-12")):
         assert (
             len([p for p in full.values() if p.get("labels") == labels and p["teachers"] == k]) == 5
         )

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from fpbench import Auditor, Measure
 from fpbench.auditing import make_suffixes
 from fpbench.builtin.pate.excessive_risk.measure import RiskMethod, excessive_risk
-from fpbench.builtin.pate.excessive_risk.report import RiskReport
+from fpbench.builtin.pate.excessive_risk.report import RiskReport, rank_correlation
 from fpbench.plugin import MeasureFigure, MeasureValues, Subject
 
 
@@ -32,7 +32,9 @@ class ExcessiveRisk(Auditor):
     `input_norm_E_G`, `gradient_norm_E_G`, `flip_probability_E_G`, `flip_drawn_E_G`. For the
     model: `sensitivity` (expected distance of parameters from the baseline's) and
     `sensitivity_squared` with their errors, mean flip probabilities, and for each bound B `bound_B`
-    and `holds_B`. Values that a learner or method does not provide are undefined.
+    and `holds_B`. For each of six ranges r of the input norm `sensitivity_range_r`,
+    `sensitivity_error_range_r`, `input_norm_range_r`, `flip_probability_range_r`, and over them
+    `rank_norm_sensitivity`. Values that a learner or method does not provide are undefined.
 
     Standard errors are for independent draws: antithetic pairs count as one. For a gap it is that
     of the difference between the two groups with the extreme risks. In closed form they come from
@@ -84,6 +86,8 @@ class ExcessiveRisk(Auditor):
         risk_repetitions | neither | number of noise draws
         risk_* | less | excessive risk: expected loss of the private model minus that of the
             model without privacy
+        rank_norm_sensitivity | neither | rank correlation of input norm and sensitivity, over six
+            ranges of the norm
         rank_* | neither | rank correlation of two properties of people
         closeness_* | neither | closeness of people to the decision boundary
         input_norm_* | neither | mean length of the inputs
@@ -91,6 +95,8 @@ class ExcessiveRisk(Auditor):
         students_not_convex | neither share | students of equation (12) whose objective is shown
             not to be convex
         flip_* | neither share | votes that noise flipped, if noise was drawn
+        sensitivity_range_* | less | sensitivity of a student of one sixth of the people, by their
+            input norm
         sensitivity_* | neither | standard error of the sensitivity
         bound_* | neither | a bound of Tran et al.
         holds_* | greater yes or no | whether such a bound holds
@@ -159,6 +165,12 @@ def _flatten_report(report: RiskReport, groups: tuple[str, ...]) -> MeasureValue
     for row in report.bounds.to_dict("records"):
         measured[f"bound_{row['bound']}"] = row["value"]
         measured[f"holds_{row['bound']}"] = row["holds"]
+    for row in report.ranges.to_dict("records"):
+        for name in ("input_norm", "flip_probability", "sensitivity", "sensitivity_error"):
+            measured[f"{name}_range_{row['range']}"] = row[name]
+    norms, moved = report.ranges["input_norm"], report.ranges["sensitivity"]
+    if len(norms):
+        measured["rank_norm_sensitivity"] = rank_correlation(norms, moved)
     return {name: _to_plain(value) for name, value in measured.items()}
 
 

@@ -474,6 +474,7 @@ def test_an_unpenalised_student_has_no_bounds():
 
     model = replace(student(cls=Free), penalty=0.0)
     assert risks(model).bounds.empty
+    assert risks(model).ranges.empty
     with pytest.raises(InputError, match="with a penalty above 0"):
         risks(model, method="closed-form")
 
@@ -486,7 +487,7 @@ def test_the_last_bits_of_equal_losses_have_no_rank():
     assert np.ptp(rounding) > 0
     for risk, known in ((rounding, False), (rng.normal(size=50) / 1000, True)):
         exact = EvaluationRisks.exact(people, base, chance, risk, 0.5)
-        (overall,) = make_report([exact], ("a", "b"), [], {}).overall.to_dict("records")
+        (overall,) = make_report([exact], ("a", "b"), [], {}, []).overall.to_dict("records")
         assert np.isfinite(overall["rank_closeness_risk"]) == known
 
 
@@ -498,3 +499,33 @@ def test_rank_correlations_are_scipys(pairs):
         assert np.isnan(found)
     else:
         assert found == pytest.approx(spearmanr(one, other)[0])
+
+
+def test_ranges_of_the_norm_are_students_of_their_people_alone():
+    model = student(labels="soft")
+    report = excessive_risk(model, model.train, crowd(30), repetitions=40, rng=3)
+    ranges = report.ranges
+    design = model.public
+    norms = np.linalg.norm(design, axis=1)
+    assert ranges["people"].sum() == len(design)
+    assert ranges["people"].max() - ranges["people"].min() <= 1
+    assert ranges["input_norm"].is_monotonic_increasing
+    first = np.argsort(norms, kind="stable")[: ranges["people"][0]]
+    assert ranges["input_norm"][0] == pytest.approx(norms[first].mean())
+    flips = flip_probabilities(model.votes, model.sigma)
+    assert ranges["flip_probability"][0] == pytest.approx(flips[first].mean())
+    # The same noise again: weights of 0 leave the other people out.
+    noise = model.draw_noise(40, np.random.default_rng(3), antithetic=True)
+    inside = np.isin(np.arange(len(design)), first) * 1.0
+    both = [model.targets(n)[0] for n in (np.zeros_like(noise[:1]), noise)]
+    clean, noisy = (model.fit_students(t, np.tile(inside, (len(t), 1))) for t in both)
+    moved = np.linalg.norm(noisy - clean, axis=1)
+    assert ranges["sensitivity"][0] == pytest.approx(moved.mean(), rel=1e-6)
+    assert ranges["sensitivity_error"][0] > 0
+
+
+@pytest.mark.parametrize(
+    "model", [student(cls=Doubtful), student(cls=Network), student(m=5)]
+)
+def test_ranges_of_the_norm_are_of_logistic_students_of_all_labels(model):
+    assert not len(excessive_risk(model, model.train, crowd(30), repetitions=4, rng=3).ranges)

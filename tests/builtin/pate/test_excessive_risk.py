@@ -93,6 +93,15 @@ def test_the_closed_form_is_within_5_percent_on_every_data_set(name):
         assert exact.model["sensitivity"] == pytest.approx(many.model["sensitivity"], rel=0.05)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETS)
+def test_sensitivity_rises_with_the_input_norm_on_every_data_set(name):
+    model, train, test = pate(name, teachers=150, sigma=50.0, public=600)
+    ranges = fpbench.auditing.excessive_risk(model, train, test, repetitions=400, rng=0).ranges
+    assert ranges["sensitivity"].iloc[-1] > 1.5 * ranges["sensitivity"].iloc[0]
+    assert ranges["input_norm"].corr(ranges["sensitivity"], method="spearman") > 0.7
+
+
 # The row, and a matrix
 
 

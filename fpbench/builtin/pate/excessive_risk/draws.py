@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 
 from fpbench import InputError
 from fpbench.auditing import PrivateModel, RedrawnModels, VotedModel
+from fpbench.models import fit_logistic
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 _Floats = NDArray[np.float64]
 
+NORM_RANGES = 6
+"""Ranges of the input norm, of equally many people."""
 _AT_ONCE = 2_000_000
 """Greatest size of an array of losses."""
 _SMALLEST = float(np.finfo(np.float64).eps)
@@ -55,6 +58,8 @@ class ModelBatch:
     """(R, m) whether the noise changed a majority of votes."""
     not_convex: NDArray[np.bool_] | None = None
     """(R,) whether the objective of a student is shown not to be convex; None if all are."""
+    range_distances: _Floats | None = None
+    """(R, 6) distances of students of each range of input norms; None if there are none."""
 
     def without_scores(self) -> ModelBatch:
         """The batch without its largest arrays."""
@@ -175,7 +180,27 @@ def draw_students(
                 np.linalg.norm(students - star, axis=1),
                 _measure_gradients(public, star, targets, weights, model.penalty), flips,
                 None if find_not_convex is None else find_not_convex(weights),
+                measure_ranges(model, public, noise) if weights is None else None,
             )  # fmt: skip
+
+
+def split_by_norm(design: _Floats) -> list[NDArray[np.intp]]:
+    """Rows of people (m, d) in ranges of their norms, the least first; none if m is below six."""
+    order = np.argsort(np.linalg.norm(design, axis=1), kind="stable")
+    return np.array_split(order, NORM_RANGES) if len(order) >= NORM_RANGES else []
+
+
+def measure_ranges(model: VotedModel, design: _Floats, noise: _Floats) -> _Floats | None:
+    """Distances (R, 6) of students of one range of norms alone from its own clean student.
+
+    Without weights and with a penalty a student is `fit_logistic` of its labels: see `VotedModel`.
+    """
+    ranges = split_by_norm(design)
+    if not ranges or not model.penalty > 0:
+        return None
+    targets = np.concatenate([model.targets(each)[0] for each in (np.zeros_like(noise[:1]), noise)])
+    students = [fit_logistic(design[rows], targets[:, rows], model.penalty) for rows in ranges]
+    return np.stack([np.linalg.norm(s[1:] - s[0], axis=1) for s in students], axis=1)
 
 
 def _measure_gradients(

@@ -126,7 +126,7 @@ def _measure_any(
         risks.append(EvaluationRisks.of_draws(tally, chance))
     count = len(batch.scores[0])
     about: MeasureValues = {"method": "monte-carlo", "repetitions": count, "antithetic": 0}
-    return make_report(risks, train.groups, [], about)
+    return make_report(risks, train.groups, [], about, [])
 
 
 def _measure_students(
@@ -143,10 +143,10 @@ def _measure_students(
     public = train.only(frozenset({"features", "sensitive"})).take(rows).having(labels=clean)
     parts = [_make_people("train", public, model, rows), _make_people("test", test, model)]
     if method == "closed-form":
-        risks, bounds, about = approximate_risks(model, parts, rng)
+        risks, bounds, about, ranges = approximate_risks(model, parts, rng)
     else:
-        risks, bounds, about = sample_risks(model, parts, repetitions, antithetic, rng)
-    return make_report(risks, train.groups, bounds, about)
+        risks, bounds, about, ranges = sample_risks(model, parts, repetitions, antithetic, rng)
+    return make_report(risks, train.groups, bounds, about, ranges)
 
 
 def _make_people(

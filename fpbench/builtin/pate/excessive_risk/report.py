@@ -53,6 +53,11 @@ class RiskReport:
         A row for each bound on the model sensitivity: `bound`, what it is `of`, `measured` with
         its `error`, `value`, and whether it `holds`: 1 or 0, three standard errors allowed for;
         None if there is no such error and the measured value is above it.
+    ranges
+        A row for each of six `range`s of the input norm, the least first, of equally many public
+        people: `people`, their mean `input_norm` and `flip_probability`, and the `sensitivity`
+        (with its `sensitivity_error`) of a student that learns from them alone. Logistic students
+        that learn from all labels only, and sampled ones; else no rows.
     model
         `method`, `repetitions`, `antithetic`, `sensitivity` (expected distance of parameters to
         the baseline's) and `sensitivity_squared`, with their `..._error`, `flip_probability`
@@ -67,6 +72,7 @@ class RiskReport:
     groups: DataFrame
     people: DataFrame
     bounds: DataFrame
+    ranges: DataFrame
     model: MeasureValues
 
     def __str__(self) -> str:
@@ -164,6 +170,7 @@ class EvaluationRisks:
 
 _MEANS = ("risk", "loss", "baseline_loss", "risk_bound", "closeness", "input_norm",
           "gradient_norm", "flip_probability", "flip_drawn")  # fmt: skip
+_RANGE = ("range", "people", "input_norm", "flip_probability", "sensitivity", "sensitivity_error")
 _PAIRS = {
     "rank_norm_gradient": ("input_norm", "gradient_norm"),
     "rank_norm_risk": ("input_norm", "risk"),
@@ -179,6 +186,7 @@ def make_report(
     groups: tuple[str, ...],
     bounds: list[dict[str, Any]],
     model: MeasureValues,
+    ranges: list[dict[str, Any]],
 ) -> RiskReport:
     """The report, from the measured risks of each evaluation."""
     import pandas as pd
@@ -203,6 +211,7 @@ def make_report(
         pd.concat(by_group, ignore_index=True),
         pd.concat(people, ignore_index=True),
         pd.DataFrame(bounds, columns=["bound", "of", "measured", "error", "value", "holds"]),
+        pd.DataFrame(ranges, columns=list(_RANGE)),
         model,
     )
 

@@ -27,6 +27,7 @@ from fpbench.builtin.pate.excessive_risk.draws import (
     draw_students,
     estimate_error,
     predict_chances,
+    split_by_norm,
 )
 from fpbench.builtin.pate.excessive_risk.report import EvaluationRisks
 from fpbench.plugin import MeasureValues
@@ -37,8 +38,8 @@ _Floats = NDArray[np.float64]
 _TOLERANCE = 3.0
 """A bound holds if the measured value is at most this many standard errors above it."""
 
-Answer = tuple[list[EvaluationRisks], list[dict[str, Any]], MeasureValues]
-"""Risks on each evaluation, rows of the table of bounds, and measures of the model."""
+Answer = tuple[list[EvaluationRisks], list[dict[str, Any]], MeasureValues, list[dict[str, Any]]]
+"""Risks on each evaluation, rows of the tables of bounds and ranges, measures of the model."""
 
 
 def sample_risks(
@@ -88,7 +89,12 @@ def sample_risks(
     if logits:
         pulls = np.concatenate([cast("_Floats", batch.pulls) for batch in batches])
     risks[0] = risks[0].having(flips=flips, flips_drawn=changed.mean(axis=0))
-    return _add_bounds(model, risks, about, pulls)
+    risks, bounds, about = _add_bounds(model, risks, about, pulls)
+    ranges: list[dict[str, Any]] = []
+    if batches[0].range_distances is not None:
+        away = np.concatenate([cast("_Floats", batch.range_distances) for batch in batches])
+        ranges = _list_ranges(risks[0], _list_units([away], antithetic))
+    return risks, bounds, about, ranges
 
 
 def approximate_risks(model: VotedModel, parts: list[People], rng: np.random.Generator) -> Answer:
@@ -131,12 +137,27 @@ def approximate_risks(model: VotedModel, parts: list[People], rng: np.random.Gen
         )
         risks.append(exact.with_errors(expected - linear.losses(*evaluation)))
     risks[0] = risks[0].having(flips=flips)
-    return _add_bounds(model, risks, about, None)
+    return *_add_bounds(model, risks, about, None), []
+
+
+def _list_ranges(public: EvaluationRisks, distances: _Floats) -> list[dict[str, Any]]:
+    """Rows of the table of ranges, from the distances (units, ranges) of their students."""
+    rows = split_by_norm(_get_design(public.people))
+    return [
+        {
+            "range": number, "people": len(chosen),
+            "input_norm": float(public.lengths[chosen].mean()),
+            "flip_probability": float(public.flips[chosen].mean()),
+            "sensitivity": float(moved.mean()),
+            "sensitivity_error": float(estimate_error(moved)),
+        }
+        for number, (chosen, moved) in enumerate(zip(rows, distances.T, strict=True), 1)
+    ]  # fmt: skip
 
 
 def _add_bounds(
     model: VotedModel, risks: list[EvaluationRisks], about: MeasureValues, pulls: _Floats | None
-) -> Answer:
+) -> tuple[list[EvaluationRisks], list[dict[str, Any]], MeasureValues]:
     """Risks with the bounds of logistic students; other students have no bounds."""
     if model.theta_star is None:
         norms = getattr(model, "gradient_norms", None)
