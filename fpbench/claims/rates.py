@@ -105,6 +105,10 @@ class RateConstraint(Constraint):
         `between-groups`: the rates of any two groups are within the tolerance of each other.
         `ratio`: the least rate is at least (1 - tolerance) times the greatest; the four-fifths
         rule is tolerance 0.2. A group without members in a slice has no rate there.
+    every_slice
+        Whether every group has a member in each slice that has people, as Ferry et al. demand,
+        who correct one slice after the other; by default in one of the slices. They differ for
+        equalized odds alone.
 
     Raises
     ------
@@ -115,6 +119,7 @@ class RateConstraint(Constraint):
     metric: Metric = "statistical-parity"
     tolerance: float | Fraction = 0.0
     form: Form = "to-overall"
+    every_slice: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metric", parse_metric(self.metric))
@@ -177,12 +182,19 @@ class RateConstraint(Constraint):
         self, groups: _Integers, predictions: _Integers, labels: _Integers | None, k: int
     ) -> bool:
         """Whether the constraint holds, exactly."""
+        if self.every_slice:
+            for part in self.slices(labels):
+                members = np.bincount(groups if part is None else groups[part], minlength=k)
+                if members.any() and not members.all():
+                    return False
         return self.unfairness(groups, predictions, labels, k) <= self.exact_tolerance
 
     def conditions(self, classes: Classes) -> list[Condition]:
-        """Every group has a member somewhere in the slices; in each, rates are near each other."""
+        """Every group has a member in the slices; in each, rates are near each other."""
         parts = [classes.part(label) for label in self.labels]
         conditions: list[Condition] = [Occupied(tuple(parts))]
+        if self.every_slice:
+            conditions += [Occupied((part,)) for part in parts if part.people and len(parts) > 1]
         for part in parts:
             if part.people and self.exact_tolerance < 1:
                 conditions += self._close(part)

@@ -112,8 +112,11 @@ def _list_masks(problem: Problem, metric: str) -> Iterator[NDArray[np.bool_]]:
 
 
 def _have_members(problem: Problem, constraint: Any, values: NDArray[Any]) -> bool:
-    inside = np.logical_or.reduce(list(_list_masks(problem, constraint.metric)))
-    return len(set(values[inside].tolist())) == problem.groups
+    slices = list(_list_masks(problem, constraint.metric))
+    wanted = [np.logical_or.reduce(slices)]
+    if getattr(constraint, "every_slice", False):
+        wanted += [mask for mask in slices if mask.any()]
+    return all(len(set(values[mask].tolist())) == problem.groups for mask in wanted)
 
 
 def _list_slice_rates(
@@ -172,6 +175,8 @@ def _list_constraints(expresses: frozenset[str], n: int, k: int) -> Iterator[Con
     about_rates = [(form, metric) for form in FORMS if form in expresses for metric in METRICS]
     for number, (form, metric) in enumerate(about_rates):
         yield RateConstraint(metric, _TOLERANCES[number % len(_TOLERANCES)], form)
+    for form in dict.fromkeys(form for form, _ in about_rates):
+        yield RateConstraint("equalized-odds", _TOLERANCES[1], form, every_slice=True)
     others = (
         ShareBounds(0, 0.2, 0.5),
         RateBounds(1, 0.0, 0.5),

@@ -80,6 +80,15 @@ def test_holds_looks_at_the_slices_of_its_metric():
     assert not RateConstraint("equalized-odds", 0.5, "ratio").holds(groups, predictions, labels, 2)
 
 
+def test_every_slice_may_have_to_have_members_of_all_groups():
+    groups, predictions, labels = np.array([[0, 1, 0, 0], [1, 0, 1, 1], [0, 0, 1, 1]])
+    one, both = (RateConstraint("equalized-odds", 1.0, every_slice=e) for e in (False, True))
+    assert one.holds(groups, predictions, labels, 2)
+    assert not both.holds(groups, predictions, labels, 2)
+    assert both.holds(np.array([0, 1, 1, 0]), predictions, labels, 2)
+    assert both.holds(groups, predictions, np.zeros(4, int), 2)  # a slice of nobody has no groups
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_groups_without_members_have_no_rate(form):
     nobody = np.zeros(2, dtype=int)

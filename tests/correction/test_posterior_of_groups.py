@@ -75,6 +75,9 @@ KINDS = {
        for form in FORMS for metric in METRICS},
     **{f"unfairness {form} {metric}": [KnownUnfairness(metric, 0.3, 0.7, form)]
        for form in FORMS for metric in METRICS},
+    **{f"{form} in every slice": [RateConstraint("equalized-odds", 0.34, form, every_slice=True)]
+       for form in FORMS},
+    "every slice, any rate": [RateConstraint("equalized-odds", 1.0, every_slice=True)],
     "share": [ShareBounds(1, 0.1, 0.3)],
     "rate": [RateBounds(1, 0.4, 0.6)],
     "rate of labels": [RateBounds(0, 0.2, 0.6, "equalized-odds")],

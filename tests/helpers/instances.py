@@ -44,7 +44,8 @@ def draw_constraint(rng, kind, n, k, *, metrics=METRICS, forms=FORMS):
     low, high = _bounds(rng)
     if kind == "rate":
         chosen = TOLERANCES if rng.random() < 0.9 else AWKWARD
-        return RateConstraint(metric, chosen[rng.integers(len(chosen))], form)
+        tolerance = chosen[rng.integers(len(chosen))]
+        return RateConstraint(metric, tolerance, form, bool(rng.random() < 0.3))
     if kind == "share":
         return ShareBounds(group, low, high)
     if kind == "bounds":

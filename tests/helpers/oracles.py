@@ -153,6 +153,8 @@ def holds(constraint, slices) -> bool:
     if (in_all == 0).any():
         return False
     if isinstance(constraint, RateConstraint):
+        if constraint.every_slice and any(any(s[0]) and not all(s[0]) for s in slices):
+            return False
         return all(rates_agree(*s, constraint.form, constraint.tolerance) for s in slices)
     found = max(unfairness(*s, constraint.form) for s in slices if sum(s[0]))
     return written(constraint.low) <= found <= written(constraint.high)
@@ -184,6 +186,8 @@ def least_cost_of_moves(problem: Problem, both_in_use: bool = True) -> float | N
     best = np.inf
     for chosen in product(*(table.items() for table in tables)):
         if both_in_use and any(all(empty[k] for empty, _ in chosen) for k in (0, 1)):
+            continue
+        if claim.every_slice and any(empty[0] != empty[1] for empty, _ in chosen):
             continue
         best = min(best, sum(cost for _, cost in chosen))
     return None if best == np.inf else float(best)

@@ -165,6 +165,11 @@ class Estimated(Disclosure):
         "one with the least measured unfairness",
     )
     form: Form = Field("to-overall", description="how the groups' rates are compared")
+    every_slice: bool = Field(
+        False,
+        description="equalized odds: whether each group has a member in both slices, as in the "
+        "paper, or in one",
+    )
 
     def forms(self) -> tuple[str, ...]:
         """The parameter `form`."""
@@ -200,6 +205,7 @@ class Estimated(Disclosure):
         }
         metric = min(measured, key=lambda name: measured[name])  # the first of tied ones
         right = None if target is None else int(metric == target.metric)
-        constraint = RateConstraint(metric, round_up(measured[metric]), self.form)
+        estimate = round_up(measured[metric])
+        constraint = RateConstraint(metric, estimate, self.form, self.every_slice)
         # Computed from known groups of the attack set: no information about the target.
         return Claim(constraint, self.name, notes={"metric_right": right}, nats=0.0)

@@ -18,8 +18,9 @@ class Published(Disclosure):
 
     The tolerance is the larger of the learner's tolerance and the unfairness measured on the
     training predictions, rounded up to a multiple of 0.001 in exact arithmetic, so the claim is
-    always true. The learner's tolerance counts only if it is for the claimed metric and form;
-    otherwise the measured unfairness is published.
+    always true (with `every_slice`, unless a group has no member in a slice). The learner's
+    tolerance counts only if it is for the claimed metric and form; otherwise the measured
+    unfairness is published.
     """
 
     name = "published"
@@ -33,6 +34,11 @@ class Published(Disclosure):
         None, description="metric of the claim; by default the one the learner is trained for"
     )
     form: Form = Field("to-overall", description="how the claim compares the groups' rates")
+    every_slice: bool = Field(
+        False,
+        description="equalized odds: whether each group has a member in both slices, as in the "
+        "paper, or in one",
+    )
 
     def forms(self) -> tuple[str, ...]:
         """The parameter `form`."""
@@ -67,6 +73,7 @@ class Published(Disclosure):
         least = Fraction(0)
         if asked is not None and (asked.metric, asked.form) == (metric, self.form):
             least = asked.exact_tolerance
-        claimed = RateConstraint(metric, round_up(max(tolerance, least)), self.form)
+        published = round_up(max(tolerance, least))
+        claimed = RateConstraint(metric, published, self.form, self.every_slice)
         nats = min(limit_step_nats(least), limit_claim_nats(metric, people))
         return Claim(claimed, self.name, nats=nats)

@@ -156,7 +156,7 @@ def _to_json(value: Any) -> Any:
         case RateConstraint():
             exact = isinstance(value.tolerance, Fraction)
             numbers = value.tolerance.as_integer_ratio() if exact else [value.tolerance]
-            return [value.metric, value.form, *numbers]
+            return [value.metric, value.form, value.every_slice, *numbers]
         case Guarantee():
             return vars(value)
     raise TypeError(f"{type(value).__name__} is neither an array nor a number or text")
@@ -235,8 +235,9 @@ def _accept_parts(model: Any) -> Any:
 
 
 def _read_rates(value: Any) -> RateConstraint:
-    metric, form, *tolerance = value
-    return RateConstraint(metric, Fraction(*tolerance) if tolerance[1:] else tolerance[0], form)
+    metric, form, every_slice, *numbers = value
+    tolerance = Fraction(*numbers) if numbers[1:] else numbers[0]
+    return RateConstraint(metric, tolerance, form, every_slice)
 
 
 def _read_domain(parts: list[dict[str, Any]]) -> Domain:

@@ -63,7 +63,7 @@ def constraints(draw, people: int, groups: int):
         st.sampled_from(
             [
                 RateConstraint(names[0], high, names[1]),
-                RateConstraint(names[0], low, names[1]),
+                RateConstraint(names[0], low, names[1], every_slice=True),
                 KnownUnfairness(names[0], low, high, names[1]),
                 ShareBounds(group, low, high),
                 RateBounds(group, low, high, names[0]),
