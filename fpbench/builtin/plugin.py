@@ -140,6 +140,7 @@ def fpbench_mechanisms() -> list[Lazy]:
             "exponential": "exponential:Exponential",
             "gaussian": "gaussian:Gaussian",
             "laplace": "laplace:Laplace",
+            "randomised-response": "randomised_response:RandomisedResponse",
         },
     )
 

@@ -7,6 +7,7 @@ times, an event that distinguishes them is chosen, and its two frequencies bound
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -27,6 +28,16 @@ PAIRS: dict[Neighbours, tuple[tuple[Counts, Counts], ...]] = {
     "add-remove": (((6, 4), (5, 4)), ((60, 0), (59, 0)), ((1, 0, 3), (0, 0, 3))),
 }
 """Neighbouring histograms to attack: within the range, at its ends, and with empty cells."""
+
+
+def list_relations(mechanism: Mechanism) -> tuple[Neighbours, ...]:
+    """The relations of neighbouring data sets that a mechanism guarantees at epsilon 1."""
+    relations = []
+    for relation in NEIGHBOURS:
+        with suppress(InputError):
+            mechanism.guarantee(1.0, relation)
+            relations.append(relation)
+    return tuple(relations)
 
 
 @dataclass(frozen=True)

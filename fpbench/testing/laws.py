@@ -36,7 +36,12 @@ from fpbench.components.spec import find_slot_kinds
 from fpbench.data.sample import Sample
 from fpbench.execution.work.actions import HANDED
 from fpbench.execution.work.rows import ComponentWords, make_row
-from fpbench.testing.attacks import PAIRS, check_mechanism, epsilon_lower_bound
+from fpbench.testing.attacks import (
+    PAIRS,
+    check_mechanism,
+    epsilon_lower_bound,
+    list_relations,
+)
 from fpbench.testing.brute_force import judge, make_problems
 from fpbench.testing.cases import Case, Inapplicable
 from fpbench.testing.fixtures import hide_otherwise, make_cell_inputs, make_step
@@ -460,7 +465,8 @@ def _withstands_attacks(case: Case) -> None:
     assert isinstance(mechanism, Mechanism)
     one, other = case.ran(seed=0), case.ran(seed=1)
     assert find_difference(one.result, other.result), "its noise is the same for every seed"
-    attacked = list(_attack_epsilons(mechanism, NEIGHBOURS))
+    relations = list_relations(mechanism)
+    attacked = list(_attack_epsilons(mechanism, relations))
     assert attacked, f"it refuses every epsilon of {', '.join(map(str, _EPSILONS))}"
     if len(attacked) == len(_EPSILONS):
         _attack_side_by_side(mechanism)

@@ -33,6 +33,7 @@ from fpbench.data.table import Table
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
 from fpbench.execution.work.read_only import make_read_only
 from fpbench.models.rules import Rules
+from fpbench.testing.attacks import list_relations
 from fpbench.testing.brute_force import make_unknown_constraint, satisfies
 from fpbench.testing.fixtures import (
     KitDisclosure,
@@ -401,17 +402,19 @@ class _MechanismStage(Stage):
         rng = make_step(seed).rng()
         return [
             component.release(counts, COUNT_SENSITIVITY[relation], epsilon, rng, upper=upper)
-            for relation in NEIGHBOURS
+            for relation in list_relations(component)
             for counts, epsilon, upper in inputs
         ]
 
     def check(self, component: Mechanism, inputs: Any, result: Any) -> None:
         """Finite numbers of the broadcast shape; the requested guarantee."""
-        for answer, (counts, epsilon, _) in zip(result, 2 * inputs, strict=True):
+        relations = list_relations(component)
+        assert relations, f"it guarantees neither of {', '.join(NEIGHBOURS)} at epsilon 1"
+        for answer, (counts, epsilon, _) in zip(result, len(relations) * inputs, strict=True):
             shape = np.broadcast_shapes(counts.shape, np.shape(epsilon))
             assert np.shape(answer) == shape, f"an answer is {np.shape(answer)}, not {shape}"
             assert np.isfinite(answer).all(), "an answer is not finite"
-        for relation in NEIGHBOURS:
+        for relation in relations:
             guarantee = component.guarantee(1.0, relation)
             assert isinstance(guarantee, Guarantee), f"guarantee gave a {type(guarantee).__name__}"
             assert guarantee.neighbours == relation, (

@@ -524,8 +524,6 @@ def test_ranges_of_the_norm_are_students_of_their_people_alone():
     assert ranges["sensitivity_error"][0] > 0
 
 
-@pytest.mark.parametrize(
-    "model", [student(cls=Doubtful), student(cls=Network), student(m=5)]
-)
+@pytest.mark.parametrize("model", [student(cls=Doubtful), student(cls=Network), student(m=5)])
 def test_ranges_of_the_norm_are_of_logistic_students_of_all_labels(model):
     assert not len(excessive_risk(model, model.train, crowd(30), repetitions=4, rng=3).ranges)
