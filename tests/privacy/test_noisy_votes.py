@@ -59,7 +59,12 @@ def test_labels_of_votes():
     assert vote_labels(votes, "soft", 4).tolist() == [0.25, 0.5, 1.0, 2.25]
     assert vote_labels(votes, "soft-clipped", 4).tolist() == [0.25, 0.5, 1.0, 1.0]
     assert vote_labels(votes, "equation-12", 4).tolist() == [0.25, 0.5, 1.0, 2.25]
-    assert vote_labels(votes + [0, 1], "equation-12", 4).tolist() == [0.5, 0.75, 1.25, 2.5]
+    assert vote_labels(votes + np.array([0, 1]), "equation-12", 4).tolist() == [
+        0.5,
+        0.75,
+        1.25,
+        2.5,
+    ]
     with pytest.raises(InputError, match="unknown labels 'sof'; did you mean 'soft'"):
         vote_labels(votes, "sof", 4)
 

@@ -43,12 +43,14 @@ def fit_weighted_labels(design: _Floats, ones: _Floats, totals: _Floats, penalty
     InputError
         If a student has not converged in 500 steps.
     """
+    from scipy.special import expit
+
     theta = np.zeros((len(ones), design.shape[1]))
     running = np.arange(len(theta))
     value = _evaluate(design, theta, ones, totals, penalty)
     for _ in range(_STEPS):
         at, a, t = theta[running], ones[running], totals[running]
-        chance = _squash(at @ design.T)
+        chance = expit(at @ design.T)
         gradient = (t * chance - a) @ design / len(design) + 2 * penalty * at
         rest = np.abs(gradient).max(axis=1, initial=0.0) > _EXACT
         if not rest.any():
@@ -98,9 +100,3 @@ def _evaluate(
     odds = theta @ design.T
     losses = totals * np.logaddexp(0.0, odds) - ones * odds
     return np.asarray(losses.mean(axis=1) + penalty * (theta * theta).sum(axis=1))
-
-
-def _squash(odds: _Floats) -> _Floats:
-    from scipy.special import expit
-
-    return np.asarray(expit(odds))
