@@ -1,16 +1,14 @@
 """Randomised response: its channel by enumeration, its estimates, and the limit that it reaches."""
 
-import random
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 import fpbench
 from fpbench import InputError
-from fpbench.builtin.mechanisms.randomised_response import RandomisedResponse, draw_reports
+from fpbench.builtin.mechanisms.randomised_response import RandomisedResponse
 from fpbench.privacy import COUNT_SENSITIVITY, Sensitivity, limit_private_leak
 
 ATTRIBUTE = COUNT_SENSITIVITY["attribute"]
@@ -67,17 +65,9 @@ def test_estimates_are_unbiased_and_sum_to_the_people(counts, rng):
     np.testing.assert_allclose(answers.var(axis=0), variance, rtol=0.05)
 
 
-def test_exact_draws_have_the_same_channel():
-    source = random.Random(0)
-    reports = [draw_reports([0, 3000, 0], Fraction(3, 2), source.randrange) for _ in range(4)]
-    e = np.exp(1.5)
-    for one in reports:
-        assert sum(one) == 3000
-    told = np.sum(reports, axis=0) / 12_000
-    np.testing.assert_allclose(told, np.array([1, e, 1]) / (e + 2), atol=0.02)
-    secure = RandomisedResponse(noise="secure")
-    answers = secure.release(np.array([[5, 9], [0, 4]]), ATTRIBUTE, np.array([[1.0], [2.0]]), None)
-    np.testing.assert_allclose(answers.sum(axis=1), [14, 4])
+def test_it_is_only_simulated():
+    with pytest.raises(ValidationError, match="drawn by people themselves"):
+        RandomisedResponse(noise="secure")
 
 
 def test_each_row_has_its_own_epsilon(rng):

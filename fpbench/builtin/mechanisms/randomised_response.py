@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
-from fractions import Fraction
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
 
 from fpbench import Guarantee, InputError, Mechanism
-from fpbench.base import to_fraction
-from fpbench.builtin.mechanisms._exact import Below, draw_bernoulli_exp
 from fpbench.builtin.mechanisms._noise import check_epsilons, check_integers
 from fpbench.privacy import Neighbours, Sensitivity
 
@@ -42,6 +40,15 @@ class RandomisedResponse(Mechanism):
         "Warner, Randomized Response, JASA 1965; Kairouz, Bonawitz & Ramage, Discrete Distribution "
         "Estimation under Local Privacy, ICML 2016"
     )
+
+    @model_validator(mode="after")
+    def _check_secure(self) -> Self:
+        if self.noise == "secure":
+            raise ValueError(
+                f"{self.name} is drawn by people themselves, before anybody knows their groups: "
+                "here it can only be simulated"
+            )
+        return self
 
     def guarantee(self, epsilon: float, neighbours: Neighbours) -> Guarantee:
         """The pure guarantee for a change of a person's group.
@@ -84,15 +91,9 @@ class RandomisedResponse(Mechanism):
         # The true group with probability `kept`, else any of the K groups, the true one included.
         kept = -np.expm1(-price) / (1 + (k - 1) * np.exp(-price))
         people = true.sum(axis=-1, keepdims=True)
-        if self.noise == "secure":
-            each = np.broadcast_to(price, (*true.shape[:-1], 1)).reshape(-1)
-            rows = zip(true.reshape(-1, k).tolist(), each.tolist(), strict=True)
-            reports = np.array([draw_reports(row, to_fraction(e)) for row, e in rows])
-            reports = reports.reshape(true.shape)
-        else:
-            reports = rng.binomial(true, np.broadcast_to(kept, true.shape))
-            others = people[..., 0] - reports.sum(axis=-1)
-            reports = reports + rng.multinomial(others, np.full(k, 1 / k))
+        reports = rng.binomial(true, np.broadcast_to(kept, true.shape))
+        others = people[..., 0] - reports.sum(axis=-1)
+        reports = reports + rng.multinomial(others, np.full(k, 1 / k))
         return np.asarray((reports - people * (1 - kept) / k) / kept)
 
     def find_noise_law(
@@ -103,22 +104,3 @@ class RandomisedResponse(Mechanism):
             f"mechanism {self.name!r}: its noise depends on the true counts, so that answers are "
             "no facts of known noise; use another mechanism"
         )
-
-
-def draw_reports(
-    counts: list[int], epsilon: Fraction, below: Below = secrets.randbelow
-) -> list[int]:
-    """Numbers of reports of each group, drawn exactly, from the numbers of people (K,).
-
-    A uniform group is reported if it is the true one, or else with probability exp(-epsilon).
-    """
-    reports = [0] * len(counts)
-    for group, people in enumerate(counts):
-        for _ in range(people):
-            told = below(len(counts))
-            while told != group and not draw_bernoulli_exp(
-                epsilon.numerator, epsilon.denominator, below
-            ):
-                told = below(len(counts))
-            reports[told] += 1
-    return reports
