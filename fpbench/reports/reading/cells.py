@@ -17,7 +17,7 @@ SUPPRESSED = frozenset({
     "*", "**", "***", "-", "--", "\u2013", "\u2014", ".", "..", "...", "x", "c", "s", "u", "ns",
     "z", "na", "n/a", "n.a.", "#n/a", "nan", "none", "null", "<na>", "suppressed", "redacted",
     "masked", "hidden", "withheld", "confidential", "not shown", "not published", "too few",
-    "low count", "insufficient data", "unterdr\u00fcckt", "geheim",
+    "low count", "insufficient data", "unterdr\u00fcckt", "geheim", ":", "d", "\u2020", "\u2021",
 })  # fmt: skip
 """What stands for a number that is not published, in lower case and without brackets."""
 NO_MORE = 2.0**40
@@ -30,7 +30,7 @@ _SPACES = "' \u00a0\u2009\u202f\u2019"
 _DIGITS = r"[0-9](?:[0-9.,'\u00a0\u2009\u202f\u2019 ]*[0-9])?"
 _PLAIN = rf"-?(?:{_DIGITS}|[.,][0-9]+)\.?(?:e[+-]?[0-9]{{1,3}})?"
 _UNIT = r"\s*(?P<unit{0}>%|percent|per cent|pct\.?|prozent|\u2030)?"
-_NUMBER = re.compile(rf"(?P<number>{_PLAIN}){_UNIT.format('')}\s*[*\u2020\u2021\u00a7]*")
+_NUMBER = re.compile(rf"(?P<number>{_PLAIN}){_UNIT.format('')}")
 _BELOW = re.compile(
     r"(?:n\s*)?(?P<sign><=|\u2264|<|>=|\u2265|>|under|below|fewer than|less than|at most|up to|"
     r"over|above|more than|at least|weniger als|unter)\s*"
@@ -40,7 +40,14 @@ _BETWEEN = re.compile(
     rf"(?:n\s*=?\s*)?(?P<low>{_PLAIN})\s*(?:-|\u2013|\u2014|to|bis|\.\.)\s*(?P<high>{_PLAIN})"
     rf"{_UNIT.format('')}"
 )
-_INTERVAL = re.compile(rf"[(\[]\s*{_PLAIN}\s*%?\s*(?:,|;|-|\u2013|to)\s*{_PLAIN}\s*%?\s*[)\]]$")
+_INTERVAL = re.compile(
+    rf"[(\[]\s*{_PLAIN}\s*%?\s*(?:,|;|-|\u2013|to)\s*{_PLAIN}\s*%?\s*[)\]]$"
+    rf"|[(\[]?\s*(?:\u00b1|\+/-|\+-)\s*{_PLAIN}\s*%?\s*[)\]]?$"
+)
+_MARKS = re.compile(
+    r"(?<=[^\s*])\s*(?:[*\u2020\u2021\u00a7\u00b9\u00b2\u00b3\u2070-\u2079]|[\[(][a-z][\])])+$"
+)
+"""Marks of footnotes behind a text."""
 _PARTS = re.compile(
     rf"(?P<count>{_PLAIN})\s*(?:(?:/|of|out of|von)\s*(?P<of>{_PLAIN}))?"
     rf"(?:\s*\(\s*(?P<rate>{_PLAIN})\s*(?P<percent>%)?\s*\))?"
@@ -87,6 +94,16 @@ class Cell(NamedTuple):
             return self
         high = self.high - 1 if self.high < NO_MORE else self.high
         return self._replace(low=self.low + (self.low > 0), high=high, open=False)
+
+
+def drop_marks(text: str) -> str:
+    """A text without the marks of footnotes behind it."""
+    return _MARKS.sub("", text)
+
+
+def has_interval(text: str) -> bool:
+    """Whether a number is followed by its confidence interval."""
+    return bool(match := _INTERVAL.search(text)) and match.start() > 0
 
 
 def find_decimal_mark(texts: Iterable[str]) -> str | None:
@@ -158,7 +175,8 @@ def _read_text(text: str, mark: str) -> Cell | None:  # noqa: PLR0911, PLR0912
         return Cell(text)
     if len(plain) > _LONGEST:
         return None
-    if _INTERVAL.search(plain) and not _INTERVAL.fullmatch(plain):  # with its confidence interval
+    plain = drop_marks(plain)
+    if has_interval(plain):
         plain = _INTERVAL.sub("", plain).strip()
     if match := _NUMBER.fullmatch(plain):
         read = read_number(match["number"], mark)

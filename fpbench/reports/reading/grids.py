@@ -31,6 +31,12 @@ MOST_BYTES = 2**28
 _MOST_CELLS = 2**24
 _SEPARATORS = ",;\t|"
 _MOST_SPAN = 1000
+_LATEX = re.compile(r"\\begin\{(?:tabular|longtable)")
+_LATEX_RULES = re.compile(
+    r"\\(?:toprule|midrule|bottomrule|hline|c(?:mid)?(?:line|rule)(?:\([lr]+\))?\{[^}]*\})"
+    r"|\\(?:begin|end)\{[^}]*\}(?:\[\w\])?(?:\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})?|\\centering"
+)
+_MARKUP = re.compile(r"\\[a-z]+\{([^{}]+)\}|(?<!\*)\*\*([^*]+)\*\*|^\s*\$(.+)\$\s*$")
 _RULE = re.compile(r":?-{2,}:?|={2,}|\+-*")
 
 
@@ -180,18 +186,63 @@ def _parse_text(text: str, name: str) -> Grid:
             width = max(wide, key=lambda one: (wide[one], one))
             if (wide[width], width) > score:
                 best, score = rows, (wide[width], width)
-    if not best:
-        best = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
+    if _LATEX.search(text):
+        best = _split_latex(text)
+    sparse = not best
+    if sparse:
+        best = _split_aligned(text)
     if (
         best
         and any(row and row[0] == "" and row[-1] == "" for row in best)
         and text.lstrip()[:1] == "|"
     ):  # a table of Markdown
         best = [row[1:-1] for row in best]
+    if any(mark in text for mark in ("\\", "**", "$")):
+        best = [list(map(_drop_markup, row)) for row in best]
+    widths = {len(row) for row in best[1:] if any(row)}
+    if best and widths == {len(best[0]) + 1} and len(best) > 2:  # R's names of rows have no heading
+        best[0] = ["", *best[0]]
     rules = [bool(row) and all(_RULE.fullmatch(field) for field in row if field) and any(row)
              for row in best]  # fmt: skip
     _check_size(best, name)
-    return Grid(name, [row for row, rule in zip(best, rules, strict=True) if not rule])
+    return Grid(
+        name, [row for row, rule in zip(best, rules, strict=True) if not rule], sparse=sparse
+    )
+
+
+def _split_latex(text: str) -> list[list[str]]:
+    """The cells of a LaTeX table; one over several columns is followed by blanks."""
+    rows = []
+    body = re.sub(r"\\multirow\{[^}]*\}\{[^}]*\}", "", text)
+    for line in re.split(r"\\\\|\\tabularnewline", body):
+        row: list[str] = []
+        for cell in re.split(r"(?<!\\)&", re.sub(_LATEX_RULES, "", line)):
+            wide = re.search(r"\\multicolumn\{(\d{1,3})\}\{[^}]*\}", cell)
+            own = cell if wide is None else cell.replace(wide[0], "")
+            row += [_drop_markup(own), *[""] * (int(wide[1]) - 1 if wide else 0)]
+        rows.append(row)
+    return rows
+
+
+def _split_aligned(text: str) -> list[list[str]]:
+    """The fields of aligned columns, as pandas prints them."""
+    import pandas as pd
+
+    lines = [line for line in text.splitlines() if line.strip()]
+    if sum(map(len, lines)) * bool(lines) > _MOST_CELLS or len(lines) < 2:
+        return [[line] for line in lines]
+    frame = pd.read_fwf(
+        StringIO("\n".join(lines)), header=None, dtype=str, keep_default_na=False,
+        infer_nrows=len(lines),
+    )  # fmt: skip
+    return [list(map(str.strip, row)) for row in frame.astype(str).itertuples(index=False)]
+
+
+def _drop_markup(text: str) -> str:
+    """A text without what LaTeX and Markdown write around it."""
+    while (plain := _MARKUP.sub(lambda found: found[1] or found[2] or found[3], text)) != text:
+        text = plain
+    return re.sub(r"\\([%&#$_])", r"\1", text).strip()
 
 
 def _split(text: str, separator: str) -> Iterator[list[str]]:
@@ -288,6 +339,9 @@ def _parse_html(text: str, name: str) -> list[Grid]:
     tables = [rows for rows in reader.tables if any(map(any, rows))]
     for rows in tables:
         _check_size(rows, name)
+        for row in rows:  # a title or note over all columns
+            if len(row) > 2 and len(set(row)) == 1:
+                row[1:] = [""] * (len(row) - 1)
     return [
         Grid(name if len(tables) == 1 else f"{name}, table {place}", rows, sparse=True)
         for place, rows in enumerate(tables, 1)

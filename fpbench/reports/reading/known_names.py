@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.text import hyphenate
+from fpbench.reports.reading.cells import drop_marks
 from fpbench.reports.slices import name_values, strip_zeros
 
 if TYPE_CHECKING:
@@ -30,6 +31,15 @@ _SENSITIVE = frozenset({
     "race-categories", "sex/gender", "demographic", "protected-class",
 })  # fmt: skip
 """Headings of groups, where people are not known."""
+_SAME = tuple(
+    frozenset(names.split())
+    for names in (
+        "female females f w woman women girls weiblich frau frauen femme femmes mujer mujeres donne",
+        "male males m man men boys m\u00e4nnlich maennlich mann m\u00e4nner maenner homme hommes hombre "
+        "hombres uomini",
+    )
+)
+"""Names of the same group."""
 _ONE, _ZERO = {"1", "1.0", "true", "yes", "positive"}, {"0", "0.0", "false", "no", "negative"}
 _MOST_VALUES = 1000
 """Different values of a column that cuts slices."""
@@ -126,24 +136,31 @@ class KnownNames:
 
     def find_group(self, text: str) -> list[tuple[str, str]]:
         """Attributes and groups that a text may name."""
-        name = fold(self.map(text))
-        return [
-            (secret, values[name])
-            for secret in self.secrets if name in (values := self.find_values(secret))
-        ]  # fmt: skip
+        return self._find(text, self.secrets)
+
+    def _find(self, text: str, columns: Iterable[str]) -> list[tuple[str, str]]:
+        """Columns and values that a text names: as it is, without marks, or by another name."""
+        text = self.map(text)
+        values = {column: self.find_values(column) for column in columns}
+        name = fold(text)
+        for name in dict.fromkeys((name, fold(drop_marks(text)))):
+            if found := [(column, own[name]) for column, own in values.items() if name in own]:
+                return found
+        same = next((names for names in _SAME if name in names), frozenset())
+        alike = {
+            column: [value for known, value in own.items() if known in same]
+            for column, own in values.items() if column in self.secrets
+        }  # fmt: skip
+        return [(column, own[0]) for column, own in alike.items() if len(own) == 1]
 
     def find_value(self, text: str) -> list[tuple[str, str]]:
         """Attributes, or else columns of texts, and the values that a text may be."""
         if groups := self.find_group(text):
             return groups
-        name = fold(self.map(text))
         if self.frame is None:
             return []
-        return [
-            (column, values[name])
-            for column in self.features
-            if not _is_numeric(self.frame[column]) and name in (values := self.find_values(column))
-        ]
+        texts = (name for name in self.features if not _is_numeric(self.frame[name]))
+        return self._find(text, texts)
 
     def read_bit(self, text: str) -> str | None:
         """`1` or `0` for a value of predictions or labels; None for another text."""
@@ -170,8 +187,7 @@ class KnownNames:
 
     def check_value(self, column: str, text: str, where: str) -> str:
         """The value of an attribute that a text names; InputError if it has none of that name."""
-        values = self.find_values(column)
-        found = values.get(fold(self.map(text)))
+        values, found = self.find_values(column), dict(self._find(text, [column])).get(column)
         if found is None:
             raise InputError(
                 f"{where}: {text!r} is the group of none of the people; "

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.text import hyphenate
-from fpbench.reports.reading.cells import Cell, find_decimal_mark, read_cell
+from fpbench.reports.reading.cells import Cell, find_decimal_mark, has_interval, read_cell
 from fpbench.reports.reading.grids import Grid
 from fpbench.reports.reading.known_names import (
     LABEL,
@@ -27,7 +27,9 @@ from fpbench.reports.reading.known_names import (
     is_total,
 )
 from fpbench.reports.reading.metric_names import (
+    OF_ALL,
     AMBIGUOUS,
+    READINGS,
     UNREAD,
     Reading,
     explain_unknown,
@@ -58,8 +60,13 @@ _HEADS = {
 }  # fmt: skip
 _COUNTING = {"1": {"": "selected", "1": "true-positives", "0": "false-positives"},
              "0": {"": "rejected", "1": "false-negatives", "0": "true-negatives"}}  # fmt: skip
+_AGGREGATES = (
+    {"mean": "selection-rate", "average": "selection-rate", "sum": "selected",
+     "count": "people", "size": "people"},
+    {"mean": "prevalence", "average": "prevalence", "sum": "labelled", "count": "people"},
+)  # fmt: skip
 _PUBLISHED = {"s", "z", "safe", "published", "ok", "pass", "", "false", "0", "no"}
-_FOOTNOTE = re.compile(r"(?:note|source|\*|\u2020|quelle|\d\))", re.IGNORECASE)
+_FOOTNOTE = re.compile(r"(?:note|source|\*|\u2020|quelle|[(\[]?[a-z\d][)\]]|[\u00b9\u00b2\u00b3])", re.IGNORECASE)
 _MOST_HEADS = 5
 
 
@@ -95,7 +102,7 @@ def read_layouts(grids: Sequence[Grid], names: KnownNames) -> Layout:
     """The facts of all tables in grids; InputError if there is none, or one has two meanings."""
     layout = Layout()
     for grid in grids:
-        for title, rows in _split_blocks(grid):
+        for title, rows in _split_blocks(grid, names):
             _Block(grid, title, rows, names, layout).read()
     if not layout.facts:
         whys: dict[str, list[str]] = {}
@@ -132,7 +139,7 @@ def _is_word(cell: str) -> bool:
     )
 
 
-def _split_blocks(grid: Grid) -> Iterator[tuple[str, list[list[Any]]]]:
+def _split_blocks(grid: Grid, names: KnownNames) -> Iterator[tuple[str, list[list[Any]]]]:
     """The tables in a grid, with the titles above; apart by blank rows, or new headings."""
     width = max(map(len, grid.rows), default=0)
     padded = [[*row, *[""] * (width - len(row))] for row in grid.rows]
@@ -146,7 +153,15 @@ def _split_blocks(grid: Grid) -> Iterator[tuple[str, list[list[Any]]]]:
         elif segments[-1]:
             segments.append([])
     title = ""
-    for segment in filter(None, segments):
+    segments = [segment for segment in segments if segment]
+    for segment, after in zip(segments, [*segments[1:], None], strict=True):
+        if len(segment) == 1 and after is not None:
+            (row,) = segment
+            if len(_list_filled(row)) == max(len(_list_filled(one)) for one in after) > 1:
+                after.insert(0, row)  # headings apart from their rows
+            else:  # a title, perhaps with commas
+                title = ", ".join(str(row[j]) for j in _list_filled(row))
+            continue
         wide = [len(_list_filled(row)) > 1 for row in segment]
         if not any(wide):
             title = str(segment[-1][_list_filled(segment[-1])[0]])
@@ -163,7 +178,7 @@ def _split_blocks(grid: Grid) -> Iterator[tuple[str, list[list[Any]]]]:
             rows.pop()
         start = 0
         for place in range(2, len(rows)):
-            if _is_heading_again(rows, place, start):
+            if _is_heading_again(rows, place, start, names):
                 end = place - 1 if len(_list_filled(rows[place - 1])) == 1 else place
                 yield title, _drop_blank_columns(rows[start:end])
                 title = str(rows[end][_list_filled(rows[end])[0]]) if end < place else ""
@@ -172,12 +187,27 @@ def _split_blocks(grid: Grid) -> Iterator[tuple[str, list[list[Any]]]]:
         title = ""
 
 
-def _is_heading_again(rows: Sequence[Sequence[Any]], place: int, start: int) -> bool:
+def _is_heading(row: Sequence[Any], names: KnownNames) -> bool:
+    """Whether a row of texts may be of headings: one is known, or the people are not."""
+    texts = [str(row[j]) for j in _list_filled(row)]
+    if not all(map(_is_word, texts)) or not all(re.search(r"[^\W\d_]|[#%]", t) for t in texts):
+        return False
+    groups = Counter(secret for text in set(texts) for secret, _ in names.find_value(text))
+    return not names.secrets or any(count > 1 for count in groups.values()) or any(
+        read_heading(names.map(text))[0] or is_comparison(text) or names.find_column(text)
+        or is_sensitive(text) or hyphenate(text) in {*UNREAD, *AMBIGUOUS, *_HEADS[VALUE]}
+        for text in texts
+    )  # fmt: skip
+
+
+def _is_heading_again(
+    rows: Sequence[Sequence[Any]], place: int, start: int, names: KnownNames
+) -> bool:
     """Whether a row is the heading of another table: text where there are numbers around."""
     row, filled = rows[place], _list_filled(rows[place])
     if place - start < 2 or place + 1 >= len(rows) or len(filled) < 2:
         return False
-    if not all(_is_text(row[j]) for j in filled):
+    if not _is_heading(row, names):
         return False
     numeric = [
         j
@@ -222,17 +252,19 @@ class _Block:
         depth, self.levels = self._find_heads(rows)
         self.heads, self.rows = self._fill_heads(rows[:depth]), rows[depth:]
         self.mark = "."
+        self.titled = self._read_title()
+        self.name = f"{grid.name}{f', below {show_value(title)}' if title else ''}"
 
     def _find_heads(self, rows: list[list[Any]]) -> tuple[int, tuple[str, ...]]:
         """The number of rows of headings, and names of their levels."""
         if self.grid.levels is not None:
             return len(self.grid.levels), self.grid.levels
-        for place in range(2, min(_MOST_HEADS, len(rows) - 1) + 1):  # pandas' row of index names
-            own = _list_filled(rows[place]) if place < len(rows) else []
+        for place in range(2, min(_MOST_HEADS, len(rows) - 2) + 1):  # pandas' row of index names
+            own = _list_filled(rows[place])
             if (
-                own
-                and own == list(range(len(own)))
-                and len(own) < len(rows[place])
+                own == list(range(len(own)))
+                and len(set(map(str, rows[0]))) < len(rows[0])
+                and 0 < len(own) < len(rows[place])
                 and all(
                     len(_list_filled(row)) > len(own) and set(_list_filled(row)) - set(own)
                     for row in rows[:place]
@@ -248,7 +280,7 @@ class _Block:
             own = _list_filled(row)
             texts = (
                 len(own) > 1
-                and all(_is_text(row[j]) for j in own)
+                and _is_heading(row, self.names)
                 and (
                     any(_is_blank(cell) for cell in rows[depth - 1])
                     or len(set(map(str, rows[depth - 1]))) < len(rows[depth - 1])
@@ -272,6 +304,15 @@ class _Block:
             for place in range(keys + 1, len(row)):
                 row[place] = row[place] or (row[place - 1] if not self.grid.levels else "")
         return texts
+
+    def _read_title(self) -> dict[str, str]:
+        """What a title like `Sales`, or `dept: Sales`, says of the whole table."""
+        name, _, value = re.sub(r"\s*[:=]\s*", "=", self.title, count=1).partition("=")
+        column = self.names.find_column(name) if value else None
+        if column is not None:
+            return {column: self.names.find_values(column).get(fold(value), value)}
+        found = self.names.find_value(self.title)
+        return dict(found) if len(found) == 1 else self.names.find_crossing(self.title) or {}
 
     def read(self) -> None:
         """Add the facts of the table to the layout."""
@@ -298,7 +339,7 @@ class _Block:
     def _settle_meaning(self, column: _Column, columns: list[_Column], j: int) -> None:
         """Refuse a heading of two meanings, unless the numbers beside say the same."""
         read = {other.reading.metric for other in columns if other.reading}
-        if hyphenate(column.name) in ("ppr", "predicted-positive-rate") and "selected" in read:
+        if {"selected", "people"} <= read or {"selected", "rejected"} <= read:
             column.follows = True
             return
         texts = [text for _, text in self._parts(j)]
@@ -341,6 +382,7 @@ class _Block:
         ):
             return replace(column, key=self._find_key(column.name, filled))
         unknown: list[str] = []
+        parts = self._find_aggregates(parts)
         for level, text in parts:
             self._read_part(column, level, names.map(text), unknown)
         if (textual and (column.reading is None or not filled)) or (
@@ -351,6 +393,18 @@ class _Block:
         ):
             return replace(column, key=self._find_key(column.name, filled), reading=None, keys={})
         return self._settle(column, unknown, filled)
+
+    def _find_aggregates(self, parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """A heading like `mean` and `hired`, or `Sum of hired`, as that of a metric."""
+        both = [(level, one) for level, text in parts
+                for one in re.split(r"(?i)(?<=^sum) of |(?<=^mean) of |(?<=^average) of ", text)]  # fmt: skip
+        counted = {fold(name): _AGGREGATES[0] for name in self.names.predictions}
+        counted |= {fold(self.names.label): _AGGREGATES[1]} if self.names.label else {}
+        of = next((counted[fold(text)] for _, text in both if fold(text) in counted), {})
+        if not any(hyphenate(text) in of for _, text in both):
+            return parts
+        return [(level, of.get(hyphenate(text), text)) for level, text in both
+                if fold(text) not in counted]  # fmt: skip
 
     @staticmethod
     def _has_digits(cell: Any) -> bool:
@@ -377,9 +431,16 @@ class _Block:
         names = {fold(name) for name in (*self.names.predictions, self.names.label or "")}
         if fold(text) in names:
             bits = [self.names.read_bit(str(cell)) for cell in cells if not is_total(str(cell))]
-            # It is a number of people where each combination of texts has one row.
-            texts = Counter(tuple(cell for cell in row if _is_text(cell)) for row in self.rows)
-            if bits and None not in bits and max(texts.values()) > 1:
+            # It is a number of people where each combination of keys has one row.
+            keys = [k for k, head in enumerate(self.heads[-1]) if self.names.find_column(head)]
+            rows = Counter(
+                tuple(
+                    cell for k, cell in enumerate(row)
+                    if k in keys or _is_text(cell) or self.names.find_group(str(cell))
+                )
+                for row in self.rows
+            )  # fmt: skip
+            if bits and None not in bits and max(rows.values()) > 1:
                 return PREDICTION if fold(text) != fold(self.names.label or "") else LABEL
         column = self.names.find_column(text)
         if column is not None:
@@ -387,7 +448,7 @@ class _Block:
             if textual or metric is None or column in self.names.secrets:
                 return column
         if own in _HEADS[_ATTRIBUTE] and textual:
-            return _ATTRIBUTE
+            return _METRIC if all(self._is_metric(str(cell)) for cell in cells) else _ATTRIBUTE
         if own in _HEADS[_LEVEL] and textual:
             return _LEVEL if self.names.secrets else text
         if textual and not self.names.secrets and is_sensitive(text):
@@ -398,13 +459,8 @@ class _Block:
         """The key of a column of texts, by its values."""
         texts = list(dict.fromkeys(str(cell) for cell in cells if not is_total(str(cell))))
         known = self.names
-        if (
-            all(
-                read_heading(text)[0] or is_comparison(text) or hyphenate(text) in UNREAD
-                for text in texts
-            )
-            and texts
-            and not all(known.find_group(t) for t in texts)
+        if any(map(self._is_metric, texts)) and not any(
+            known.find_value(text) or known.find_column(text) for text in texts
         ):
             return _METRIC
         if known.frame is None and not any(map(known.find_group, texts)):
@@ -468,10 +524,10 @@ class _Block:
         if hyphenate(text) in AMBIGUOUS or is_comparison(text) or hyphenate(text) in UNREAD:
             unknown.append(text)
             return
-        if groups := names.find_group(text):
+        if groups := names.find_value(text):
             if len(groups) > 1:
                 raise InputError(
-                    f"{self.grid.name}: {text!r} is a group of {groups[0][0]!r}, and of "
+                    f"{self.grid.name}: the heading {text!r} may be of {groups[0][0]!r}, or of "
                     f"{groups[1][0]!r}"
                 )
             column.keys.update(groups)
@@ -530,7 +586,8 @@ class _Block:
         if column.unread:
             return column
         if column.keys.pop("@total", None) and not column.keys:
-            return replace(column, unread="is of everybody", follows=True)
+            follows = fold(column.name) != "sum"  # which may be of predictions
+            return replace(column, unread="is of everybody", follows=follows)
         if "@value" in column.keys:
             column.keys.pop("@value")
             return column
@@ -566,7 +623,12 @@ class _Block:
             )
 
     def _explain(self, text: str) -> str:
-        own = hyphenate(text)
+        own = hyphenate(re.sub(r"%", "percent ", text))
+        if OF_ALL.search(own):
+            of = READINGS.get(OF_ALL.sub("", own))
+            if of is None or of.metric not in ("selected", "rejected", "labelled"):
+                return "is a share of all people"
+            return f"may be {list_meanings(AMBIGUOUS['ppr'])}"
         if own in AMBIGUOUS:
             return f"may be {list_meanings(AMBIGUOUS[own])}"
         if is_comparison(text):
@@ -598,7 +660,7 @@ class _Block:
         }
         if len(open_) < 2 or not self.names.predictions:
             return
-        if self.names.label is not None:
+        if self.names.label is not None and LABEL not in {column.key for column in columns}:
             one, zero = open_["1"].name, open_["0"].name
             raise InputError(
                 f"{self.grid.name}: the headings {zero!r} and {one!r} may be predictions, or "
@@ -667,7 +729,12 @@ class _Block:
         """Refuse a column of texts that is none of the people's, unless all are the same."""
         own, column.key = column.key[1:], ""
         column.unread, column.follows = "is the same everywhere", True
-        if len(distinct) > 1:
+        if len(distinct := distinct - {""}) > 1:
+            if not own:
+                raise InputError(
+                    f"{self.grid.name}: the column of {show_value(min(distinct))} has no heading, "
+                    "and is none of the people's: name it as theirs"
+                )
             raise InputError(
                 f"{self.grid.name}: the column {own!r}, of {show_value(min(distinct))}, is none of "
                 f"the people's: say which it is, --map {own!r}=COLUMN, or leave it out, --map "
@@ -709,6 +776,7 @@ class _Block:
     ) -> list[tuple[int, dict[str, str], list[Any]]]:
         """Numbers, keys and cells of the rows that have numbers."""
         section, rows = "", []
+        parents = self._find_parents(columns, keys)
         for place, row in enumerate(self.rows):
             own = _list_filled(row)
             heading = len(own) == 1 and own[0] == (keys[0] if keys else 0)
@@ -745,8 +813,29 @@ class _Block:
         for (place, own_section, row), texts in zip(rows, chosen, strict=True):
             where = f"{self.grid.name}, row {place}"
             read = self._read_keys(columns, keys, texts, own_section or self.title, where)
-            result.append((place, read, row))
+            result.append((place, {**parents.get(place, {}), **read}, row))
         return result
+
+    def _find_parents(self, columns: list[_Column], keys: list[int]) -> dict[int, dict[str, str]]:
+        """Keys of the rows above, where one column has values of two below each other."""
+        own = [j for j in keys if columns[j].key not in (_METRIC, _STATUS)]
+        if len(own) != 1:
+            return {}
+        texts = [str(row[own[0]]) for row in self.rows]
+        found = [dict(self.names.find_value(text)) for text in texts]
+        first = next((one for one in found if one), {})
+        above = [one for one in found if one.keys() == first.keys()]
+        below = [tuple(one.items()) for one in found if one and one.keys() != first.keys()]
+        if len(first) != 1 or len({*map(str, above)}) < len(above) or len(set(below)) == len(below):
+            return {}
+        columns[own[0]].key = _LEVEL
+        parents: dict[int, dict[str, str]] = {}
+        parent: dict[str, str] = {}
+        for place, (one, text) in enumerate(zip(found, texts, strict=True)):
+            if one.keys() == first.keys() or is_total(text):
+                parent = one
+            parents[place] = parent
+        return parents
 
     def _read_keys(
         self, columns: list[_Column], keys: list[int], texts: list[str], section: str, where: str
@@ -842,7 +931,7 @@ class _Block:
                 column = columns[j]
                 if long and j in several:
                     continue
-                both = {**own, **column.keys}
+                both = {**self.titled, **own, **column.keys}
                 told = column.reading or reading
                 if PREDICTION in both and (told is None or told.metric == "people"):
                     told = Reading(_COUNTING[both[PREDICTION]][both.get(LABEL, "")])
@@ -865,16 +954,19 @@ class _Block:
                 yield Fact(
                     both, told, cell, beside, column.percent or percent,
                     (self.grid.name, j, told.metric),
-                    f"{self.grid.name}, row {place}, column {column.name!r}",
+                    f"{self.name}, row {place}, column {column.name!r}",
                 )  # fmt: skip
 
     def _read(self, value: Any, place: int, j: int, columns: list[_Column]) -> Cell:
         if isinstance(value, str):
             value = self.names.map(value)
+            if has_interval(value):
+                self.layout.unread[columns[j].name] = "its confidence intervals"
         cell = read_cell(value, self.mark)
         if cell is None:
             raise InputError(
                 f"{self.grid.name}, row {place}, column {columns[j].name!r}: {show_value(value)} "
-                f"is not a number (decimal mark: {self.mark}); leave blank what is not published"
+                f"is not a number (decimal mark: {self.mark}); leave blank what is not published (--map "
+                f"{str(value)[:20]!r}=suppressed)"
             )
         return cell

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.errors import InputError
 from fpbench.base.text import hyphenate
+from fpbench.reports.reading.cells import drop_marks
 from fpbench.reports.slices import REPORT_METRICS
 
 
@@ -50,7 +51,7 @@ _SAME: Mapping[str, str] = {
     "condition-positive, num-positives, base-positives",
     "people": "n, count, counts, size, group-size, support, sample-size, applicants, candidates, "
     "population, frequency, freq, total-applicants, denominator, headcount, observations, obs, "
-    "persons, individuals, employees, sample, cases, num-instances, applications, members, anzahl, "
+    "persons, individuals, employees, sample, cases, num-instances, applications, members, anzahl, base, unweighted-base, "
     "effectif, numerosita, recuento, haeufigkeit, bewerber, total-people, n-obs",
 }
 _FROM_ONE: Mapping[str, str] = {
@@ -97,6 +98,10 @@ _COMPARES = re.compile(
 """Names of what compares groups."""
 _SHARE = re.compile(r"^(?:percent|percentage|pct|share|proportion|fraction|rate)-(?:of-)?|-"
                     r"(?:percent|percentage|pct|share|proportion|rate)$")  # fmt: skip
+OF_ALL = re.compile(r"^(?:percent|percentage|pct|share|proportion|fraction)-of-")
+"""A group's share of all selected people, or the selected people's of a group."""
+_BOTH = re.compile(r",? *\(?(?:\bn|\bno\.?|\bnumber|#) *[(\[,/] *%[)\]]?")
+"""Of numbers with percentages behind them, as `n (%)`."""
 _NUMBER = re.compile(
     r"^(?:number|no\.?|num|n|total|count)-(?:of-)?|-(?:count|counts|number|total)$"
 )
@@ -114,24 +119,21 @@ def read_heading(text: str) -> tuple[Reading | None, bool]:  # noqa: PLR0911
 
     None for a heading of another meaning.
     """
-    percent = bool(re.search(r"%|\b(?:percent|percentage|pct)\b", text.casefold()))
+    text = _BOTH.sub(" ", drop_marks(text).casefold())
+    percent = bool(re.search(r"%|\b(?:percent|percentage|pct)\b", text))
     plain = text.replace("#", " number ").replace("%", " percent ")
-    plain = re.sub(r"\([^)]*\)|\[[^\]]*\]", " ", plain.casefold())
+    plain = re.sub(r"\([^)]*\)|\[[^\]]*\]", " ", plain)
     for old, new in (("\u00e4", "ae"), ("\u00f6", "oe"), ("\u00fc", "ue"), ("\u00e9", "e")):
         plain = plain.replace(old, new)
-    name = hyphenate(re.sub(r"[^\w.&/-]+", " ", plain)).strip("-")
+    name = hyphenate(re.sub(r"[^\w.&/-]+", " ", re.sub(r"\bin +percent", "percent", plain))).strip("-")
     for own in (name, _ARTICLES.sub("", name).strip("-")):
         if own in READINGS:
-            return READINGS[own], percent
+            return (_find_share(READINGS[own]) if percent else READINGS[own]), percent
+    if OF_ALL.search(name):
+        return None, percent
     share = _SHARE.sub("", name)
     if share != name and (of := READINGS.get(share)) is not None:
-        if of.metric in ("selected", "rejected"):
-            return Reading("selection-rate", of.metric == "rejected"), percent
-        if of.metric == "labelled":
-            return Reading("prevalence"), percent
-        if REPORT_METRICS[of.metric].is_rate:
-            return of, percent
-        return None, percent
+        return _find_share(of), percent
     number = _NUMBER.sub("", _NUMBER.sub("", name))
     if number != name:
         if not number:
@@ -141,9 +143,18 @@ def read_heading(text: str) -> tuple[Reading | None, bool]:  # noqa: PLR0911
     return None, percent
 
 
+def _find_share(of: Reading) -> Reading | None:
+    """What the share of people tells that a number of them, or a rate, is of."""
+    if of.metric in ("selected", "rejected"):
+        return Reading("selection-rate", of.metric == "rejected")
+    if of.metric == "labelled":
+        return Reading("prevalence")
+    return of if REPORT_METRICS[of.metric].is_rate else None
+
+
 def read_title(text: str) -> Reading | None:
     """The one metric that a title names, as `Selection rates by sex, 2026`; None if not one."""
-    words = re.findall(r"[\w%]+", text.casefold())[:40]
+    words = re.findall(r"[\w%]+", _BOTH.sub("", text.casefold()))[:40]
     found: dict[Reading, None] = {}
     place = 0
     while place < len(words):

@@ -18,6 +18,7 @@ from fpbench.reports.reading.grids import Grid, from_frame, load, read_grids
 from fpbench.reports.reading.known_names import KnownNames
 from fpbench.reports.reading.layouts import Fact, Layout, read_layouts
 from fpbench.reports.reading.long_form import read_frame
+from fpbench.reports.reading.metric_names import read_heading
 from fpbench.reports.rows import ReportRows
 from fpbench.reports.slices import FIXED_COLUMNS, REPORT_METRICS, name_values
 
@@ -108,6 +109,8 @@ def read_tables(
             f"{', '.join(there) or 'nothing'} (--map GROUP=NAME says what a text of it stands for)"
         )
     builder = _Builder(mine, chosen, unit, decimals)
+    if not any(read_heading(meaning)[0] for meaning in names.mapping.values()):
+        builder.refuse_shares()
     frame = builder.to_frame()
     if groups is None:
         groups = cross_names(names, chosen)
@@ -204,11 +207,15 @@ def _read_long_form(
             raise error from None
         return None if kind in others else error, False
     known = {value for one in secret for value in names.secrets.get(one, ())}
-    others_too = bool(known and set(report.groups) - known)
-    sized = report.is_rate & (report.n > 0) & (report.within == 0) & ~report.noisy
+    columns = {column.name for column in report.columns}
+    strange = (known and set(report.groups) - known) or (
+        names.frame is not None and columns - set(names.features)
+    )
+    exact = report.is_rate & (report.within == 0) & ~report.noisy & ~report.suppressed
+    sized = exact & (report.n > 0)
     people = np.nan_to_num(report.value[sized] * report.n[sized])
-    whole = report.rounding is not None or not np.any(np.abs(people - np.rint(people)) > WHOLE)
-    return report, own or (whole and not others_too)
+    whole = not (exact & (report.n < 0)).any() and (np.abs(people - np.rint(people)) <= WHOLE).all()
+    return report, own or bool((whole or report.rounding is not None) and not strange)
 
 
 def _take_metric_frame(frame: Any, names: KnownNames) -> Grid:
@@ -339,13 +346,20 @@ class _Builder:
             self.cells.setdefault(key, {}).setdefault(fact.reading.metric, []).append(fact)
             return
         metric = fact.reading.metric
-        if metric not in ("selection-rate", "selected", "people") or fact.reading.from_one:
+        if metric == "people":  # and their share of all
+            parts = tuple((what, cell) for what, cell in parts if what != "rate")
+        if (
+            metric not in ("selection-rate", "selected", "people")
+            or fact.reading.from_one
+            or (metric == "people" and len(parts) != 1)
+        ):
             raise InputError(
                 f"{fact.where}: {fact.cell.text!r} has several numbers, which are read of selected "
                 "people only: write them into columns of their own"
             )
         for what, cell in parts:
             own = {"count": "selected", "of": "people", "rate": "selection-rate"}[what]
+            own = "people" if metric == "people" else own
             taken = fact._replace(
                 reading=fact.reading._replace(metric=own), cell=cell,
                 column=(*fact.column[:2], own),
@@ -396,8 +410,9 @@ class _Builder:
         low, high = max(c.low for c in counts), min(c.high for c in counts)
         if low > high:
             raise InputError(
-                f"{facts[0].where} and {facts[-1].where} tell different numbers: "
-                f"{facts[0].cell.text!r} and {facts[-1].cell.text!r}"
+                f"{facts[0].where} and {facts[-1].where} tell different numbers of the same people: "
+                f"{facts[0].cell.text!r} and {facts[-1].cell.text!r}; name in a column, or title, "
+                "what tells them apart"
             )
         for fact, count in zip(facts, counts, strict=False):
             if count.exact and (count.low != round(count.low) or count.low < 0):
@@ -522,6 +537,28 @@ class _Builder:
             texts = " and ".join(fact.cell.text for fact in facts)
             raise InputError(f"{facts[0].where}: tells the same rate differently: {texts}")
         return _Rate((low + high) / 2, max(high - low, 0) / 2) if told else None
+
+    def refuse_shares(self) -> None:
+        """Refuse rates that add up to 1 in each slice: they may be groups' shares of all."""
+        slices: dict[Any, list[tuple[_Rate, Fact]]] = {}
+        for key, by_metric in self.cells.items():
+            if facts := by_metric.get("selection-rate"):
+                if "people" in by_metric or self.find_size(key, "selection-rate") >= 0:
+                    return
+                if (rate := self.find_rate(key, "selection-rate")) is not None:
+                    slices.setdefault(key[0], []).append((rate, facts[0]))
+        if slices and all(
+            len(own) > 1
+            and abs(sum(rate.value for rate, _ in own) - 1)
+            <= (len(own) - 1) * max(rate.within for rate, _ in own) + WHOLE
+            for own in slices.values()
+        ):
+            fact = next(iter(slices.values()))[0][1]
+            raise InputError(
+                f"{fact.where}: these rates add up to 1, and may be selection rates, or each "
+                "group's share of all selected people: say which, --map HEADING=selection-rate or "
+                "--map HEADING=-"
+            )
 
     # --- rows
 
