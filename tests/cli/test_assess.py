@@ -110,7 +110,7 @@ def test_the_record_says_all_that_matters(work, command):
         "seconds": 120.0, "search": False, "decimals": None, "positive": None,
         "prediction": ["hired"], "label": None, "group": "sex",
         "beliefs": "learnt", "household": None, "placebo": False,
-        "unit": None, "map": {},
+        "threshold": None, "unit": None, "map": {},
     }  # fmt: skip
     numbers = {"without", "with", "leak", "leak_expected", "limit", "bits", "error_bound"}
     assert all(isinstance(record["measures"][name], float) for name in numbers)
@@ -304,7 +304,7 @@ def test_what_is_wrong_in_the_people_is_named_with_file_row_and_column(work, com
     (work / "people.csv").write_text(original + "1,2\n")
     refuse("people.csv, line 242: 2 columns, but the first line has 7")
     (work / "people.csv").write_text(original)
-    refuse("people.csv: no column 'prediction'", "(--prediction names the column)",
+    refuse("people.csv: no column 'prediction'", "name the column by --prediction",
            options=("--people", "people.csv", "--no-search"))  # fmt: skip
     swapped = pd.read_csv(work / "people.csv")
     swapped["sex"] = np.where(swapped["sex"] == "f", "m", "f")

@@ -71,7 +71,7 @@ def test_facts_of_a_protected_report_are_true_of_its_people(seed, k, metrics, de
     if "by" in defences:
         defences.pop("bins", None)
         defences.pop("order", None)
-    if {"complementary", "round_to", "noise"} & set(defences):
+    if {"complementary", "round_to", "noise", "cell_keys"} & set(defences):
         own = [name for name in metrics if REPORT_METRICS[name].view == "prediction"]
         metrics = own or ["selection-rate"]
         if not set(metrics) & set(RATES):

@@ -195,10 +195,49 @@ def write_parquet(people):
     return count(people, "dept", "who").to_parquet()
 
 
+def write_stacked(people):
+    """A block below the name of each slice."""
+    blocks = (f"dept: {dept}\n{own.drop(columns='dept').to_csv(index=False)}"
+              for dept, own in count(people, "dept", "who").groupby("dept"))  # fmt: skip
+    return "\n".join(f'"{block.partition(chr(10))[0].replace(chr(34), chr(34) * 2)}"\n'
+                     + block.partition("\n")[2] for block in blocks)  # fmt: skip
+
+
+def write_compact(people):
+    """As spreadsheets' pivot tables: groups below the sum of their slice."""
+    rows = [["Row Labels", "Applicants", "Sum of hired"]]
+    for dept, own in count(people, "dept", "who").groupby("dept"):
+        rows.append([dept, own.Applicants.sum(), own.Hired.sum()])
+        rows += own[["who", "Applicants", "Hired"]].to_numpy().tolist()
+    return to_csv([*rows, ["Grand Total", len(people), people.hired.sum()]])
+
+
+def write_sideways(people):
+    return count(people, "dept", "who").set_index(["dept", "who"]).T.to_csv()
+
+
+def write_latex(people):
+    own = count(people, "dept", "who").astype(str)
+    own = own.map(lambda text: text.replace("&", r"\&"))
+    rows = [r"\textbf{" + r"} & \textbf{".join(own.columns) + "}",
+            *(" & ".join(row) for row in own.to_numpy())]  # fmt: skip
+    return "\\begin{tabular}{llrr}\n\\toprule\n" + " \\\\\n".join(rows) + " \\\\\n\\end{tabular}\n"
+
+
+def write_marked(people):
+    """Footnotes, bold names, and intervals."""
+    own = count(people, "dept", "who")
+    own["who"] = "**" + own.who + "**"
+    own["Hiring rate\u00b9"] = [f"{100 * h / n:.1f} \u00b1 3.1" for h, n in
+                            zip(own.Hired, own.Applicants, strict=True)]  # fmt: skip
+    return own.to_csv(index=False, sep="\t") + "\n\u00b9 Of all applicants.\n"
+
+
 EXACT = [
     write_long, write_ll144, write_wide, write_underscores, write_two_headings, write_groups_above,
     write_merged, write_totals, write_titled, write_german, write_fractions, write_markdown,
-    write_html, write_records, write_split, write_measures, write_parquet,
+    write_html, write_records, write_split, write_measures, write_parquet, write_stacked,
+    write_compact, write_sideways, write_latex, write_marked,
 ]  # fmt: skip
 
 
@@ -313,6 +352,11 @@ PEOPLE["race"] = ["w", "b"] * 20 + ["w"] * 60
     ("who,selection rate,n\nf,0.1234,40\nm,0.4567,60\n", {}, "Are there weights of people"),
     ("who,n,selction rate\nf,40,0.5\nm,60,1\n", {}, "'selction rate'; did you mean 'selection-rate'"),
     ("who,n\nf,1.5\nm,2\n", {}, "'1.5' is no whole number of people"),
+    ("who,hired,% of hired\nf,3,30%\nm,7,70%\n", {}, "may be selection-rate, or a group's share of all"),
+    ("who,hired,Hired (%)\nf,3,30.0\nm,7,70.0\n", {}, "rates add up to 1, and may be selection rates"),
+    ("Block 1\nwho,n\nf,3\nm,7\n\nBlock 2\nwho,n\nf,4\nm,7\n", {}, "below 'Block 1'.*below 'Block 2'"),
+    ("who,Applicants\nf,?!\nm,7\nf,3\n", {}, "'\\?!' is not a number"),
+    ("dept,who,n\na,f,~\na,m,~\nb,f,1\nb,m,2\n", {}, "'~' is not a number"),
     ("metric,f,m\nDisparate impact,0.8,1\n", {}, "compares groups .a metric of each group"),
 ])  # fmt: skip
 def test_a_table_of_two_readings_is_refused_with_both(table, options, told):
@@ -334,6 +378,12 @@ def test_a_table_of_two_readings_is_refused_with_both(table, options, told):
     ("who,FNR,recall\nf,25%,75%\nm,50%,50%\n", {}, {("f", 0.75), ("m", 0.5)}),
     ("who,accuracy\nf,0.9\nm,0.8\nAll,0.85\n", {}, {("f", 0.9), ("m", 0.8)}),
     ("Hires of 2026\ndept,f,m\na,1,2\n", {}, {("f", 1), ("m", 2)}),
+    ("who,Applicants\nfemale,1\nMen,2\n", {}, {("f", 1), ("m", 2)}),
+    ("who\tApplicants (%)\nf\t4 (40.0)\nm\t6 (60.0)\n", {}, {("f", 4), ("m", 6)}),
+    ("who,metric,score,count\nf,recall,.46,40\nm,recall,.5,60\n", {},
+     {("f", 0.46), ("m", 0.5), ("f", 40), ("m", 60)}),
+    ("     Applicants  Hired\nwho                   \nf            40     10\nm            60      6\n", {},
+     {("f", 0.25), ("m", 0.1)}),
 ])  # fmt: skip
 def test_an_option_decides(table, options, rows):
     report = read_text(table, PEOPLE, **options)

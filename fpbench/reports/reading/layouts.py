@@ -190,7 +190,11 @@ def _split_blocks(grid: Grid, names: KnownNames) -> Iterator[tuple[str, list[lis
 def _is_heading(row: Sequence[Any], names: KnownNames) -> bool:
     """Whether a row of texts may be of headings: one is known, or the people are not."""
     texts = [str(row[j]) for j in _list_filled(row)]
-    if not all(map(_is_word, texts)) or not all(re.search(r"[^\W\d_]|[#%]", t) for t in texts):
+    if not all(
+        (_is_word(text) and re.search(r"[^\W\d_]|[#%]", text))
+        or (re.search(r"[^\d.,]", text) and names.find_group(text))  # as 18-24
+        for text in texts
+    ):
         return False
     groups = Counter(secret for text in set(texts) for secret, _ in names.find_value(text))
     return not names.secrets or any(count > 1 for count in groups.values()) or any(
@@ -383,6 +387,8 @@ class _Block:
             return replace(column, key=self._find_key(column.name, filled))
         unknown: list[str] = []
         parts = self._find_aggregates(parts)
+        if any((cell := read_cell(one)) and cell.parts for one in filled if isinstance(one, str)):
+            parts = [(level, re.sub(r"[(\[] *% *[)\]]", "", text)) for level, text in parts]
         for level, text in parts:
             self._read_part(column, level, names.map(text), unknown)
         if (textual and (column.reading is None or not filled)) or (
@@ -640,7 +646,10 @@ class _Block:
     def _find_level_keys(self, columns: list[_Column]) -> None:
         """Settle names of two meanings, and the metric of columns that name a group only."""
         read = {column.reading.metric for column in columns if column.reading}
+        values = [column for column in columns if not column.key and column.reading is None]
         for column in columns:
+            if any(other.key == _METRIC for other in columns) and values == [column]:
+                column.unread = ""
             own = hyphenate(re.sub(r"[%#()]", "", column.name)).strip("-")
             beside = {"selected", "people"} <= read or (own == "rate" and "people" in read)
             if (
@@ -910,6 +919,9 @@ class _Block:
         long = any(_METRIC in keys for _, keys, _ in rows)
         sizes = [j for j in numbers if columns[j].reading == Reading("people")]
         several = [j for j in sizes if not columns[j].keys]
+        # `n` is what a rate is taken over; another name is of the group, whatever the rate.
+        over = [j for j in several
+                if hyphenate(self.names.map(columns[j].name)) in ("n", "denominator")]  # fmt: skip
         for place, keys, row in rows:
             status = self.names.map(keys.get(_STATUS, ""))
             hidden = fold(status) not in _PUBLISHED
@@ -923,13 +935,13 @@ class _Block:
                     continue
             own = {key: value for key, value in keys.items() if key not in (_METRIC, _STATUS)}
             beside = (
-                self._read(row[several[0]], place, several[0], columns)
-                if long and len(several) == 1
+                self._read(row[over[0]], place, over[0], columns)
+                if long and len(over) == 1
                 else None
             )
             for j in numbers:
                 column = columns[j]
-                if long and j in several:
+                if long and j in over:
                     continue
                 both = {**self.titled, **own, **column.keys}
                 told = column.reading or reading
