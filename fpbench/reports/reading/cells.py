@@ -103,7 +103,8 @@ def drop_marks(text: str) -> str:
 
 def has_interval(text: str) -> bool:
     """Whether a number is followed by its confidence interval."""
-    return bool(match := _INTERVAL.search(text)) and match.start() > 0
+    match = _INTERVAL.search(text)
+    return match is not None and match.start() > 0
 
 
 def find_decimal_mark(texts: Iterable[str]) -> str | None:

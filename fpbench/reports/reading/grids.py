@@ -51,6 +51,8 @@ class Grid(NamedTuple):
     headings."""
     sparse: bool = False
     """Whether a blank may repeat what is above or left of it, as merged cells do."""
+    keys: int = 0
+    """Columns that are an index of the rows."""
 
 
 def read_grids(source: Any) -> list[Grid]:
@@ -132,7 +134,7 @@ def from_frame(frame: DataFrame, name: str) -> Grid:
     body = [list(map(_write, frame.iloc[:, place].tolist())) for place in range(columns.size)]
     rows = [list(row) for row in zip(*keys, *body, strict=True)]
     levels = tuple("" if level is None else str(level) for level in columns.names)
-    return Grid(name, [*heads, *rows], levels)
+    return Grid(name, [*heads, *rows], levels, keys=len(names))
 
 
 def _write(value: Any) -> Any:
@@ -199,8 +201,10 @@ def _parse_text(text: str, name: str) -> Grid:
         best = [row[1:-1] for row in best]
     if any(mark in text for mark in ("\\", "**", "$")):
         best = [list(map(_drop_markup, row)) for row in best]
-    widths = {len(row) for row in best[1:] if any(row)}
-    if best and widths == {len(best[0]) + 1} and len(best) > 2:  # R's names of rows have no heading
+    lengths = {len(row) for row in best[1:] if any(row)}
+    if (
+        best and lengths == {len(best[0]) + 1} and len(best) > 2
+    ):  # R's names of rows have no heading
         best[0] = ["", *best[0]]
     rules = [bool(row) and all(_RULE.fullmatch(field) for field in row if field) and any(row)
              for row in best]  # fmt: skip

@@ -34,9 +34,10 @@ _SENSITIVE = frozenset({
 _SAME = tuple(
     frozenset(names.split())
     for names in (
-        "female females f w woman women girls weiblich frau frauen femme femmes mujer mujeres donne",
-        "male males m man men boys m\u00e4nnlich maennlich mann m\u00e4nner maenner homme hommes hombre "
-        "hombres uomini",
+        "female females f w woman women girls weiblich frau frauen femme femmes mujer "
+        "mujeres donne",
+        "male males m man men boys m\u00e4nnlich maennlich mann m\u00e4nner maenner homme hommes "
+        "hombre hombres uomini",
     )
 )
 """Names of the same group."""
@@ -142,9 +143,9 @@ class KnownNames:
         """Columns and values that a text names: as it is, without marks, or by another name."""
         text = self.map(text)
         values = {column: self.find_values(column) for column in columns}
-        name = fold(text)
-        for name in dict.fromkeys((name, fold(drop_marks(text)))):
-            if found := [(column, own[name]) for column, own in values.items() if name in own]:
+        name = fold(drop_marks(text))
+        for one in (fold(text), name):
+            if found := [(column, own[one]) for column, own in values.items() if one in own]:
                 return found
         same = next((names for names in _SAME if name in names), frozenset())
         alike = {

@@ -27,8 +27,8 @@ from fpbench.reports.reading.known_names import (
     is_total,
 )
 from fpbench.reports.reading.metric_names import (
-    OF_ALL,
     AMBIGUOUS,
+    OF_ALL,
     READINGS,
     UNREAD,
     Reading,
@@ -66,7 +66,9 @@ _AGGREGATES = (
     {"mean": "prevalence", "average": "prevalence", "sum": "labelled", "count": "people"},
 )  # fmt: skip
 _PUBLISHED = {"s", "z", "safe", "published", "ok", "pass", "", "false", "0", "no"}
-_FOOTNOTE = re.compile(r"(?:note|source|\*|\u2020|quelle|[(\[]?[a-z\d][)\]]|[\u00b9\u00b2\u00b3])", re.IGNORECASE)
+_FOOTNOTE = re.compile(
+    r"(?:note|source|\*|\u2020|quelle|[(\[]?[a-z\d][)\]]|[\u00b9\u00b2\u00b3])", re.IGNORECASE
+)
 _MOST_HEADS = 5
 
 
@@ -139,7 +141,9 @@ def _is_word(cell: str) -> bool:
     )
 
 
-def _split_blocks(grid: Grid, names: KnownNames) -> Iterator[tuple[str, list[list[Any]]]]:
+def _split_blocks(  # noqa: PLR0912
+    grid: Grid, names: KnownNames
+) -> Iterator[tuple[str, list[list[Any]]]]:
     """The tables in a grid, with the titles above; apart by blank rows, or new headings."""
     width = max(map(len, grid.rows), default=0)
     padded = [[*row, *[""] * (width - len(row))] for row in grid.rows]
@@ -287,6 +291,7 @@ class _Block:
                 and _is_heading(row, self.names)
                 and (
                     any(_is_blank(cell) for cell in rows[depth - 1])
+                    or all(self.names.find_group(str(row[j])) for j in own[1:])
                     or len(set(map(str, rows[depth - 1]))) < len(rows[depth - 1])
                 )
             )
@@ -381,10 +386,19 @@ class _Block:
         own_groups = [cell for cell in filled if not is_total(str(cell))]
         if (
             own_groups
-            and all(names.find_group(str(cell)) for cell in own_groups)
-            and not any(read_heading(names.map(text))[0] for _, text in parts)
+            and all(
+                names.find_value(str(cell)) if j == 0 else names.find_group(str(cell))
+                for cell in own_groups
+            )
+            and not any(
+                read_heading(names.map(text))[0] or names.find_value(text) for _, text in parts
+            )
         ):
             return replace(column, key=self._find_key(column.name, filled))
+        if j < self.grid.keys and column.name:
+            unknown_people = column.name if names.frame is None else ""
+            key = names.find_column(column.name) or unknown_people
+            return replace(column, key=key or self._find_key(column.name, filled))
         unknown: list[str] = []
         parts = self._find_aggregates(parts)
         if any((cell := read_cell(one)) and cell.parts for one in filled if isinstance(one, str)):
@@ -402,8 +416,8 @@ class _Block:
 
     def _find_aggregates(self, parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """A heading like `mean` and `hired`, or `Sum of hired`, as that of a metric."""
-        both = [(level, one) for level, text in parts
-                for one in re.split(r"(?i)(?<=^sum) of |(?<=^mean) of |(?<=^average) of ", text)]  # fmt: skip
+        of_each = re.compile(r"(?<=^sum) of |(?<=^mean) of |(?<=^average) of ", re.IGNORECASE)
+        both = [(level, one) for level, text in parts for one in of_each.split(text)]
         counted = {fold(name): _AGGREGATES[0] for name in self.names.predictions}
         counted |= {fold(self.names.label): _AGGREGATES[1]} if self.names.label else {}
         of = next((counted[fold(text)] for _, text in both if fold(text) in counted), {})
@@ -978,7 +992,7 @@ class _Block:
         if cell is None:
             raise InputError(
                 f"{self.grid.name}, row {place}, column {columns[j].name!r}: {show_value(value)} "
-                f"is not a number (decimal mark: {self.mark}); leave blank what is not published (--map "
-                f"{str(value)[:20]!r}=suppressed)"
+                f"is not a number (decimal mark: {self.mark}); leave blank what is not published "
+                f"(--map {str(value)[:20]!r}=suppressed)"
             )
         return cell

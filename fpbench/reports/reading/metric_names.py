@@ -51,7 +51,8 @@ _SAME: Mapping[str, str] = {
     "condition-positive, num-positives, base-positives",
     "people": "n, count, counts, size, group-size, support, sample-size, applicants, candidates, "
     "population, frequency, freq, total-applicants, denominator, headcount, observations, obs, "
-    "persons, individuals, employees, sample, cases, num-instances, applications, members, anzahl, base, unweighted-base, "
+    "persons, individuals, employees, sample, cases, num-instances, applications, members, anzahl, "
+    "base, unweighted-base, "
     "effectif, numerosita, recuento, haeufigkeit, bewerber, total-people, n-obs",
 }
 _FROM_ONE: Mapping[str, str] = {
@@ -114,7 +115,7 @@ def read_metric(name: str) -> Reading | None:
 
 
 @lru_cache(maxsize=2**12)
-def read_heading(text: str) -> tuple[Reading | None, bool]:  # noqa: PLR0911
+def read_heading(text: str) -> tuple[Reading | None, bool]:
     """What a heading tells, as `# Selected`, `% hired` or `Selection rate (%)`, and if in percent.
 
     None for a heading of another meaning.
@@ -125,7 +126,8 @@ def read_heading(text: str) -> tuple[Reading | None, bool]:  # noqa: PLR0911
     plain = re.sub(r"\([^)]*\)|\[[^\]]*\]", " ", plain)
     for old, new in (("\u00e4", "ae"), ("\u00f6", "oe"), ("\u00fc", "ue"), ("\u00e9", "e")):
         plain = plain.replace(old, new)
-    name = hyphenate(re.sub(r"[^\w.&/-]+", " ", re.sub(r"\bin +percent", "percent", plain))).strip("-")
+    plain = re.sub(r"\bin +percent", "percent", plain)
+    name = hyphenate(re.sub(r"[^\w.&/-]+", " ", plain)).strip("-")
     for own in (name, _ARTICLES.sub("", name).strip("-")):
         if own in READINGS:
             return (_find_share(READINGS[own]) if percent else READINGS[own]), percent
