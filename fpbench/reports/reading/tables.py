@@ -445,8 +445,8 @@ class _Builder:
         if low > high:
             raise InputError(
                 f"{facts[0].where} and {facts[-1].where} tell different numbers of the same "
-                f"people: {facts[0].cell.text!r} and {facts[-1].cell.text!r}; name in a column, or title, "
-                "what tells them apart"
+                f"people: {facts[0].cell.text!r} and {facts[-1].cell.text!r}; name in a column, or "
+                "title, what tells them apart"
             )
         for fact, count in zip(facts, counts, strict=False):
             if count.exact and (count.low != round(count.low) or count.low < 0):
