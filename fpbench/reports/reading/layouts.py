@@ -6,6 +6,7 @@ tables, one column a group, crosstabs and blocks below each other are read alike
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -847,9 +848,10 @@ class _Block:
         texts = [str(row[own[0]]) for row in self.rows]
         found = [dict(self.names.find_value(text)) for text in texts]
         first = next((one for one in found if one), {})
-        above = [one for one in found if one.keys() == first.keys()]
-        below = [tuple(one.items()) for one in found if one and one.keys() != first.keys()]
-        if len(first) != 1 or len({*map(str, above)}) < len(above) or len(set(below)) == len(below):
+        above = [str(one) for one in found if one.keys() == first.keys()]
+        kinds = [one.keys() == first.keys() for one in found if one]
+        again = any(not one and other for one, other in itertools.pairwise(kinds))
+        if len(first) != 1 or len(set(above)) < len(above) or not again:
             return {}
         columns[own[0]].key = _LEVEL
         parents: dict[int, dict[str, str]] = {}
