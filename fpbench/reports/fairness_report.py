@@ -39,7 +39,8 @@ from fpbench.reports.reading.files import (
 )
 from fpbench.reports.reading.known_names import KnownNames
 from fpbench.reports.reading.long_form import read_frame
-from fpbench.reports.reading.tables import read_metric_frames, read_table
+from fpbench.reports.reading.metric_frames import read_metric_frames
+from fpbench.reports.reading.tables import read_table
 from fpbench.reports.rows import ReportedPeople, ReportRows
 from fpbench.reports.slices import (
     REPORT_METRICS,
@@ -492,10 +493,7 @@ class FairnessReport(ReportRows):
             If no counts follow from a metric, a frame has several sensitive features, or two
             frames disagree.
         """
-        rows = read_metric_frames(
-            metric_frames, KnownNames(), metrics=metrics, groups=groups, decimals=decimals
-        )
-        return cls._of(rows)
+        return cls._of(read_metric_frames(metric_frames, metrics, groups, decimals))
 
     @classmethod
     def per_rule(

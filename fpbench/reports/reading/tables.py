@@ -140,7 +140,7 @@ def read_table(
     if _is_metric_frame(source):
         grids = [_take_metric_frame(source, names)]
         if not secret and not names.secrets:
-            names, secret = _find_levels([source], names)
+            names, secret = _find_levels(source, names)
     else:
         long, certain = _read_long_form(source, names, secret, groups, decimals)
         if certain and isinstance(long, ReportRows):
@@ -218,32 +218,12 @@ def _read_long_form(
     return report, own or bool((whole or report.rounding is not None) and not strange)
 
 
-def read_metric_frames(
-    frames: Sequence[Any],
-    names: KnownNames,
-    *,
-    metrics: Mapping[str, str] | None = None,
-    groups: Sequence[str] | None = None,
-    decimals: int | None = None,
-) -> ReportRows:
-    """See `FairnessReport.from_metric_frame`."""
-    if not frames:
-        raise InputError("give at least one MetricFrame")
-    for frame in frames:
-        if not _is_metric_frame(frame):
-            raise InputError(f"a MetricFrame of fairlearn is needed, not {type(frame).__name__}")
-    names, secret = _find_levels(frames, replace(names, mapping=metrics or {}))
-    grids = [_take_metric_frame(frame, names, place) for place, frame in enumerate(frames, 1)]
-    read = read_tables(grids, names, secret, decimals=decimals, groups=groups, strict=True)
-    return read.report
-
-
 def _is_metric_frame(source: Any) -> bool:
     return hasattr(source, "by_group") and hasattr(source, "sensitive_levels")
 
 
-def _take_metric_frame(frame: Any, names: KnownNames, place: int = 0) -> Grid:
-    """The grid of fairlearn's frame, with the metrics that `names` maps, if it maps some."""
+def _take_metric_frame(frame: Any, names: KnownNames) -> Grid:
+    """The grid of fairlearn's frame; of nobody, it has no count."""
     import pandas as pd
 
     table = frame.by_group
@@ -254,10 +234,6 @@ def _take_metric_frame(frame: Any, names: KnownNames, place: int = 0) -> Grid:
         table["count"] = table["count"].fillna(0)
     elif nobody.any():
         table["count"] = np.where(nobody, 0.0, np.nan)
-    if place and names.mapping:
-        for name in names.mapping:
-            check_choice("metric of the frame", name, list(table.columns))
-        table = table[[name for name in table if name in names.mapping or name == "count"]]
     own = list(map(str, frame.sensitive_levels))
     called = own
     if len(own) == len(names.secrets) and not set(own) <= set(names.secrets):
@@ -265,20 +241,17 @@ def _take_metric_frame(frame: Any, names: KnownNames, place: int = 0) -> Grid:
     levels = dict(zip(own, called, strict=True))
     index = [levels.get(str(name), str(name)) for name in table.index.names]
     table.index = table.index.set_names(index)
-    return from_frame(table, f"MetricFrame {place}" if place else "the MetricFrame")
+    return from_frame(table, "the MetricFrame")
 
 
-def _find_levels(frames: Sequence[Any], names: KnownNames) -> tuple[KnownNames, tuple[str, ...]]:
-    """The sensitive features of frames, with their groups."""
-    secret = tuple(map(str, frames[0].sensitive_levels))
-    values: dict[str, set[str]] = {name: set() for name in secret}
-    for frame in frames:
-        if tuple(map(str, frame.sensitive_levels)) != secret:
-            both = ", ".join(map(str, (*secret, *frame.sensitive_levels)))
-            raise InputError(f"the frames are by different sensitive features: {both}")
-        for name, own in zip(secret, frame.sensitive_levels, strict=True):
-            values[name] |= set(name_values(frame.by_group.index.get_level_values(own)))
-    secrets = {name: tuple(sorted(own)) for name, own in values.items()}
+def _find_levels(frame: Any, names: KnownNames) -> tuple[KnownNames, tuple[str, ...]]:
+    """The sensitive features of a frame, with their groups."""
+    index = frame.by_group.index
+    secret = tuple(map(str, frame.sensitive_levels))
+    secrets = {
+        name: name_values(sorted(map(str, index.get_level_values(own).unique())))
+        for name, own in zip(secret, frame.sensitive_levels, strict=True)
+    }
     return replace(names, secrets=secrets), secret
 
 
