@@ -610,7 +610,8 @@ class _Builder:
             if metric == "people":
                 continue
             if REPORT_METRICS[metric].is_rate:
-                n = self.find_size(key, metric)
+                nobody = people is not None and people.high == 0
+                n = 0 if nobody else self.find_size(key, metric)
                 rate = self.find_rate(key, metric)
                 if n == 0:
                     rate = None
