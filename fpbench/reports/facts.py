@@ -329,7 +329,7 @@ class _Finder:
         high[cell, group] = np.minimum(value + half, 1)
         # Toolkits print a rate of nobody as 0, or 1; reports whose sizes were left out do not.
         told = report.defences.get("sizes") is False
-        least[cell, group] = told | (value > 0) & (value < 1)
+        least[cell, group] = told | (value - half > 0) & (value + half < 1)
         sized = np.flatnonzero(mine & ~unsized & np.isin(cells, slices))
         place, its = np.searchsorted(slices, cells[sized]), report.group[rows[sized]]
         # Both numbers behind a rate may be off by so much, which together moves n times the rate by

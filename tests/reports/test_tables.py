@@ -7,6 +7,7 @@ from zipfile import ZipFile
 import numpy as np
 import pandas as pd
 import pytest
+from fairlearn.metrics import MetricFrame, true_positive_rate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -540,3 +541,22 @@ def test_a_folder_of_an_acro_session_is_read(tmp_path):
     (tmp_path / "results.json").write_text(json.dumps(record))
     with pytest.raises(InputError, match="outside of its folder"):
         read_text(tmp_path, PEOPLE)
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 9999))
+def test_a_metric_frame_without_sizes_is_read_exactly(seed):
+    """Its floats are nobody's rounded ones; a rate of 0 or 1 may be of nobody, so it says no size."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"job": rng.choice(["a", "b"], 12)})
+    labels, predictions = rng.integers(0, 2, (2, 12))
+    sex = pd.Series(rng.choice(["f", "m"], 12), name="sex")
+    frame = MetricFrame(
+        metrics={"tpr": true_positive_rate}, y_true=labels, y_pred=predictions,
+        sensitive_features=sex, control_features=X,
+    )  # fmt: skip
+    read = FairnessReport.read(frame).facts(X, predictions, labels)
+    plain = FairnessReport.from_metric_frame(frame).facts(X, predictions, labels)
+    assert read.allows(pd.Categorical(sex, read.group_names).codes)
+    for vector in np.random.default_rng(0).integers(0, 2, (200, 12)):
+        assert not read.allows(vector) or plain.allows(vector)  # read knows who is not there

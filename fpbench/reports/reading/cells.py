@@ -22,7 +22,7 @@ SUPPRESSED = frozenset({
 """What stands for a number that is not published, in lower case and without brackets."""
 NO_MORE = 2.0**40
 """A number of people that no slice has: the end of an open range."""
-_FULL = 10
+FULL = 10
 """Decimals of a number that was not rounded: programs write all digits of a float."""
 _LONGEST = 80
 """Letters of a number with all that is written beside it."""
@@ -213,7 +213,7 @@ def _read_text(text: str, mark: str) -> Cell | None:  # noqa: PLR0911, PLR0912
 
 def is_full(decimals: int) -> bool:
     """Whether a number has so many decimals that nobody rounded it."""
-    return decimals >= _FULL
+    return decimals >= FULL
 
 
 def _find_unit(unit: str | None) -> float | None:

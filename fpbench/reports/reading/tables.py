@@ -12,7 +12,7 @@ import numpy as np
 from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import count_noun, escape_unprintable
 from fpbench.reports.exact_blocks import WHOLE
-from fpbench.reports.reading.cells import NO_MORE, Cell, is_full
+from fpbench.reports.reading.cells import FULL, NO_MORE, Cell, is_full
 from fpbench.reports.reading.files import from_csv_bytes, from_json_text, from_parquet_bytes
 from fpbench.reports.reading.grids import Grid, from_frame, load, read_grids
 from fpbench.reports.reading.known_names import KnownNames
@@ -139,6 +139,7 @@ def read_table(
     long: ReportRows | InputError | None = None
     if _is_metric_frame(source):
         grids = [_take_metric_frame(source, names)]
+        decimals = FULL if decimals is None else decimals  # nobody rounded it
         if not secret and not names.secrets:
             names, secret = _find_levels(source, names)
     else:
@@ -490,7 +491,7 @@ class _Builder:
         digits = max(fact.cell.decimals for _, fact in own if not fact.cell.hidden)
         half = 0.5 * unit * 10.0**-digits
         if self.decimals is not None:
-            half = 0.5 * 10.0**-self.decimals
+            half = 0.0 if is_full(self.decimals) else 0.5 * 10.0**-self.decimals
         exact, fits, sized, spread = True, True, 0, False
         for key, fact in own:
             n = self.find_size(key, fact.reading.metric)
