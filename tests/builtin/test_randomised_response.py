@@ -66,7 +66,7 @@ def test_estimates_are_unbiased_and_sum_to_the_people(counts, rng):
 
 
 def test_it_is_only_simulated():
-    with pytest.raises(ValidationError, match="drawn by people themselves"):
+    with pytest.raises(ValidationError, match="draws real numbers"):
         RandomisedResponse(noise="secure")
 
 

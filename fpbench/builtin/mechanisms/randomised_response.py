@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import model_validator
 
 from fpbench import Guarantee, InputError, Mechanism
 from fpbench.builtin.mechanisms._noise import check_epsilons, check_integers
@@ -41,14 +38,7 @@ class RandomisedResponse(Mechanism):
         "Estimation under Local Privacy, ICML 2016"
     )
 
-    @model_validator(mode="after")
-    def _check_secure(self) -> Self:
-        if self.noise == "secure":
-            raise ValueError(
-                f"{self.name} is drawn by people themselves, before anybody knows their groups: "
-                "here it can only be simulated"
-            )
-        return self
+    continuous = True
 
     def guarantee(self, epsilon: float, neighbours: Neighbours) -> Guarantee:
         """The pure guarantee for a change of a person's group.
