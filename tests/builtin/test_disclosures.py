@@ -83,7 +83,7 @@ def test_a_learner_without_a_metric_is_refused_when_planning():
     reason = Published().incompatible(Plain())
     assert reason == (
         "learner 'plain' is trained for no fairness metric, so disclosure 'published' must say "
-        'which one it publishes: add `metric = "statistical-parity"` (or another) to it'
+        'which one its claim is about: add `metric = "statistical-parity"` (or another) to it'
     )
     assert Published(metric="equalized-odds").incompatible(Plain()) is None
     assert Published().incompatible(ExponentiatedGradient()) is None
@@ -198,7 +198,7 @@ def test_without_noise_the_unfairness_itself_is_published(given_context, metric,
     Recorder.asked.clear()
     disclosure = Noisy(mechanism=Recorder(), epsilon=0.5, metric=metric, form=form)
     if metric is None and asked is None:
-        with pytest.raises(InputError, match="`metric` does not say which one to measure"):
+        with pytest.raises(InputError, match="`metric` does not say which one the claim is about"):
             disclosure.claim(given_context, RNG)
         return
     claim = disclosure.claim(given_context, RNG)

@@ -277,7 +277,7 @@ def test_disclosures_that_lack_what_to_measure_are_skipped_with_what_to_write():
     noisy = 'use = "noisy"\nepsilon = 1.0\nmechanism = { use = "laplace" }'
     for disclosure, words in (
         (asked, 'cannot know it: leave out `metric = "asked"`'),
-        (noisy, 'must say which one it measures: add `metric = "statistical-parity"`'),
+        (noisy, 'must say which one its claim is about: add `metric = "statistical-parity"`'),
     ):
         (reason,) = plan_of(plain.replace('use = "oracle"', disclosure)).count_skipped()
         assert reason.startswith("learner 'plain' is trained for no fairness metric, so disclosure")

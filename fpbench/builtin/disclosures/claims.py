@@ -54,7 +54,40 @@ class Hidden(Disclosure):
         """Claim nothing."""
 
 
-class Noisy(Disclosure):
+class AboutOneMetric(Disclosure):
+    """A claim about one metric: the one named, or the learner's."""
+
+    metric: Metric | None = Field(
+        None, description="metric of the claim; by default the one the learner is trained for"
+    )
+    form: Form = Field("to-overall", description="how the claim compares the groups' rates")
+
+    def forms(self) -> tuple[str, ...]:
+        """The parameter `form`."""
+        return (self.form,)
+
+    def incompatible(self, other: Component) -> str | None:
+        """Why there is no metric: neither parameter nor learner has one."""
+        if isinstance(other, Learner) and other.asked() is None and self.metric is None:
+            return (
+                f"learner {other.name!r} is trained for no fairness metric, so disclosure "
+                f"{self.name!r} must say which one its claim is about: add "
+                '`metric = "statistical-parity"` (or another) to it'
+            )
+        return None
+
+    def find_metric(self, context: Context) -> Metric:
+        """The metric; InputError if neither the learner nor the disclosure names one."""
+        metric = self.metric or (context.asked.metric if context.asked else None)
+        if metric is None:
+            raise InputError(
+                f"disclosure {self.name!r}: the learner is trained for no fairness metric, and "
+                "`metric` does not say which one the claim is about"
+            )
+        return metric
+
+
+class Noisy(AboutOneMetric):
     """A defence: the target's unfairness on its training people, computed from noisy counts.
 
     A trusted party counts the people of each group, label and prediction, adds noise so that the
@@ -77,10 +110,6 @@ class Noisy(Disclosure):
     epsilon: float = Field(
         ge=LEAST_EPSILON, allow_inf_nan=False, description="privacy parameter of the whole claim"
     )
-    metric: Metric | None = Field(
-        None, description="metric of the claim; by default the one the learner is trained for"
-    )
-    form: Form = Field("to-overall", description="how the claim compares the groups' rates")
 
     @classmethod
     def examples(cls, directory: Path) -> list[dict[str, Any]]:
@@ -92,30 +121,12 @@ class Noisy(Disclosure):
         """The sensitive attribute."""
         return frozenset({"sensitive"})
 
-    def forms(self) -> tuple[str, ...]:
-        """The parameter `form`."""
-        return (self.form,)
-
-    def incompatible(self, other: Component) -> str | None:
-        """Why there is no metric: neither parameter nor learner has one."""
-        if isinstance(other, Learner) and other.asked() is None and self.metric is None:
-            return (
-                f"learner {other.name!r} is trained for no fairness metric, so disclosure "
-                f'{self.name!r} must say which one it measures: add `metric = "statistical-parity"`'
-            )
-        return None
-
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
         """Count, add noise, and claim the unfairness of the noisy counts.
 
         Raises InputError if neither the learner nor the disclosure names a metric.
         """
-        asked, people = context.asked, context.target
-        metric = self.metric or (asked.metric if asked else None)
-        if metric is None:
-            raise InputError(
-                f"disclosure {self.name!r}: `metric` does not say which one to measure"
-            )
+        people, metric = context.target, self.find_metric(context)
         k, measured = len(people.groups), []
         # The slices are disjoint, so each may use the full epsilon (parallel composition).
         for part in RateConstraint(metric).slices(people.labels):

@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 from pydantic import Field
 
-from fpbench import Claim, Component, Disclosure, InputError, Learner
-from fpbench.builtin.disclosures.claims import limit_step_nats, round_up
-from fpbench.claims import Form, Metric, RateConstraint, limit_claim_nats
+from fpbench import Claim
+from fpbench.builtin.disclosures.claims import AboutOneMetric, limit_step_nats, round_up
+from fpbench.claims import RateConstraint, limit_claim_nats
 from fpbench.plugin import Context
 
 
-class Published(Disclosure):
+class Published(AboutOneMetric):
     """The fairness that the learner was trained for, or the measured fairness if that is worse.
 
     The tolerance is the larger of the learner's tolerance and the unfairness measured on the
@@ -30,29 +30,11 @@ class Published(Disclosure):
         "SaTML 2023"
     )
 
-    metric: Metric | None = Field(
-        None, description="metric of the claim; by default the one the learner is trained for"
-    )
-    form: Form = Field("to-overall", description="how the claim compares the groups' rates")
     every_slice: bool = Field(
         False,
         description="equalized odds: whether each group has a member in both slices, as in the "
         "paper, or in one",
     )
-
-    def forms(self) -> tuple[str, ...]:
-        """The parameter `form`."""
-        return (self.form,)
-
-    def incompatible(self, other: Component) -> str | None:
-        """Why there is no metric: neither parameter nor learner has one."""
-        if isinstance(other, Learner) and other.asked() is None and self.metric is None:
-            return (
-                f"learner {other.name!r} is trained for no fairness metric, so disclosure "
-                f"{self.name!r} must say which one it publishes: add "
-                f'`metric = "statistical-parity"` (or another) to it'
-            )
-        return None
 
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
         """Measure the predictions and make a true claim about them.
@@ -60,12 +42,7 @@ class Published(Disclosure):
         Raises InputError if neither the learner nor the disclosure names a metric.
         """
         asked, people = context.asked, context.target
-        metric = self.metric or (asked.metric if asked else None)
-        if metric is None:
-            raise InputError(
-                f"disclosure {self.name!r}: the learner is trained for no fairness metric, and "
-                "`metric` does not say which one to publish"
-            )
+        metric = self.find_metric(context)
         constraint = RateConstraint(metric, form=self.form)
         tolerance = constraint.unfairness(
             people.sensitive, people.predictions, people.labels, len(people.groups)
