@@ -266,7 +266,7 @@ def test_what_is_asked_for_is_the_default_metric_of_noise():
     assert noisy.claim(fair, RNG).constraint.metric == "equal-opportunity"
     assert noisy.incompatible(Plain()) == (
         "learner 'plain' is trained for no fairness metric, so disclosure 'noisy' must say which "
-        'one it measures: add `metric = "statistical-parity"`'
+        'one its claim is about: add `metric = "statistical-parity"` (or another) to it'
     )
     told = Noisy(mechanism=Laplace(), epsilon=1.0, metric="equalized-odds")
     assert told.incompatible(Plain()) is None
