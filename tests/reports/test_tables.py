@@ -7,7 +7,7 @@ from zipfile import ZipFile
 import numpy as np
 import pandas as pd
 import pytest
-from fairlearn.metrics import MetricFrame, true_positive_rate
+from fairlearn.metrics import MetricFrame, selection_rate, true_positive_rate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -507,7 +507,7 @@ def test_other_texts_are_no_numbers(text):
 
 
 def test_a_metric_frame_of_two_features_with_accuracy_is_read(recwarn):
-    from fairlearn.metrics import MetricFrame, count, selection_rate
+    from fairlearn.metrics import MetricFrame, selection_rate
     from sklearn.metrics import accuracy_score
 
     rng = np.random.default_rng(0)
@@ -560,3 +560,31 @@ def test_a_metric_frame_without_sizes_is_read_exactly(seed):
     assert read.allows(pd.Categorical(sex, read.group_names).codes)
     for vector in np.random.default_rng(0).integers(0, 2, (200, 12)):
         assert not read.allows(vector) or plain.allows(vector)  # read knows who is not there
+
+
+def test_a_short_float_of_a_metric_frame_is_no_rounded_one():
+    """9 of 20 women are no half of them; of a rate that was written as .5, they may be."""
+    sex = np.repeat(["f", "m"], 20)
+    predictions = np.tile([0, 1], 20)
+    X = pd.DataFrame({"job": ["a"] * 40})
+    frame = MetricFrame(
+        metrics={"selection rate": selection_rate}, y_true=predictions, y_pred=predictions,
+        sensitive_features=pd.Series(sex, name="sex"),
+    )  # fmt: skip
+    other = np.where(sex == "m", 1, 0)
+    other[[1, 20]] = other[[20, 1]]  # a woman who is selected for a man who is not
+    table = frame.by_group.reset_index()
+    assert not FairnessReport.read(frame).facts(X, predictions).allows(other)
+    assert FairnessReport.read(table.astype(str)).facts(X, predictions).allows(other)
+
+
+def test_a_rate_written_as_0_may_be_of_nobody():
+    """Toolkits print 0 for a group that is not there; digits that are written leave that open."""
+    X = pd.DataFrame({"job": ["a"] * 6 + ["b"] * 6})
+    predictions = np.array([1, 1, 0, 0, 1, 0] + [0] * 6)
+    sex = np.array(["f", "m", "f", "m", "f", "f"] + ["m"] * 6)
+    table = pd.DataFrame({
+        "job": list("aabb"), "sex": list("fmfm"), "selection rate": ["0.5", "0.5", "0.0", "0.0"],
+    })  # fmt: skip
+    facts = FairnessReport.read(table).facts(X, predictions)
+    assert facts.allows((sex == "m").astype(int))

@@ -145,6 +145,7 @@ class TestAgreement:
         data=st.data(), k=st.integers(2, 3), model=st.sampled_from(MODELS),
         report=st.sampled_from([
             {"metrics": ["selected", "rejected"]}, {"decimals": 1}, {"sizes": False},
+            {"decimals": 0, "sizes": False},  # ends that are not told twice
             {"metrics": ["selected"], "round_to": 3}, {"noise": "laplace", "epsilon": 1.0},
         ]),
     )  # fmt: skip
