@@ -109,7 +109,8 @@ def read_tables(
             f"{', '.join(there) or 'nothing'} (--map GROUP=NAME says what a text of it stands for)"
         )
     builder = _Builder(mine, chosen, unit, decimals)
-    if not any(read_heading(meaning)[0] for meaning in names.mapping.values()):
+    said = any(read_heading(meaning)[0] for meaning in names.mapping.values())
+    if not said and decimals != FULL:  # which programs tell, and not people
         builder.refuse_shares()
     frame = builder.to_frame()
     if groups is None:
