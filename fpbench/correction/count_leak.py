@@ -82,7 +82,7 @@ def _count_gained(chances: _Floats) -> float:
     rest = variance - 0.25
     widest = math.acos(1 - _SURE / rest) if 2 * rest > _SURE else math.pi
     modes = np.arange(math.ceil(len(turns) * widest / (2 * math.pi)))
-    law = np.where(modes > 0, 2, 1) / len(turns) + 0j
+    law = (np.where(modes > 0, 2, 1) / len(turns)).astype(np.complex128)
     # Two people at once: (1 + p w) (1 + q w) = 1 + (p + q) w + p q w^2.
     w = turns[modes] - 1
     powers = np.stack([w, w * w]).view(np.float64)
@@ -101,8 +101,8 @@ def _count_gained(chances: _Floats) -> float:
     # Counts from the mean up put people into group 1, and those from it down into group 0.
     up = law * turns[-math.floor(mean) * modes % len(turns)]
     down = (law * turns[-math.ceil(mean) * modes % len(turns)]).conj()
-    gained = _count_each(alike[low], up, waves) @ people[low]
-    return float(gained + _count_each(1 - alike[~low], down, waves) @ people[~low])
+    gained = float(_count_each(alike[low], up, waves) @ people[low])
+    return gained + float(_count_each(1 - alike[~low], down, waves) @ people[~low])
 
 
 def _count_each(chances: _Floats, law: _Complex, waves: _Complex) -> _Floats:

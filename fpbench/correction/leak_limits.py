@@ -276,7 +276,7 @@ def _fill_water(most: _Floats, nats: float) -> float:
     entropy = (total[raised - 1] - nats) / raised
     lowest = float(level[raised - 1])
     q = _find_upper_root(entropy, lowest) if entropy < entropies[raised - 1] else lowest
-    return float(max(raised * q - level[:raised].sum(), 0.0) / len(level))
+    return max(float(raised * q - level[:raised].sum()), 0.0) / len(level)
 
 
 def _find_upper_root(entropy: float, least: float) -> float:

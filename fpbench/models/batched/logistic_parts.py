@@ -174,7 +174,7 @@ def _shorten(design: _Singles, theta: NDArray[Any], step: NDArray[Any]) -> NDArr
 
 def _fit_everybody(
     design: _Singles, weights: _Singles, ridge: _Floats
-) -> tuple[_Floats, _Singles, _Singles]:
+) -> tuple[_Floats, NDArray[Any], NDArray[Any]]:
     """About the parameters (d,) of one model; people's curvatures (n,), and the Hessian (d, d)."""
     theta = np.zeros(design.shape[1], np.float32)
     diagonal = np.diag_indices(len(theta))

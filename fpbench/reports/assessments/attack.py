@@ -208,7 +208,7 @@ def attack(
         share = _SHARE if allowed is None else _SHARE_OF_CHANGE
         worlds = _decide(facts, worlds, reader, now + share * (deadline - now))
         if allowed is not None:
-            finished &= worlds.undecided.sum() <= allowed.undecided
+            finished &= bool(worlds.undecided.sum() <= allowed.undecided)
     if allowed is not None and (worlds.possible == propagated).all():
         return replace(first, worlds=worlds, finished=first.finished and finished)
     return conclude(worlds, finished)
