@@ -349,7 +349,7 @@ _TYPES: dict[str, Any] = {
     "float | None": float | int | None,
     "bytes": Annotated[np.ndarray, AfterValidator(lambda array: array.tobytes())],
     "Metric": str,
-    "SolverStatus": Annotated[SolverStatus, BeforeValidator(SolverStatus)],
+    "SolverStatus": Annotated[SolverStatus, Field(strict=False)],
     "RateConstraint": Annotated[RateConstraint, BeforeValidator(_read_rates)],
     "Guarantee": Annotated[Guarantee, BeforeValidator(lambda fields: Guarantee(**fields))],
     "MeasureValues": _MEASURES,
