@@ -60,6 +60,7 @@ def fpbench_learners() -> list[Lazy]:
             "private_tree",
             {
                 "private-fair-tree": "learners:PrivateFairTree",
+                "private-forest": "forest_learner:PrivateForest",
                 "private-tree": "learners:PrivateTree",
             },
         ),
@@ -123,7 +124,9 @@ def fpbench_adversaries() -> list[Lazy]:
 @hookimpl
 def fpbench_correctors() -> list[Lazy]:
     return [
-        *_list_components("correctors", none="NoCorrection", posterior="Posterior"),
+        *_list_components(
+            "correctors", likeliest="Likeliest", none="NoCorrection", posterior="Posterior"
+        ),
         *_name_components(
             "ferry", {"exact": "correctors:Exact", "cp": "correctors:CP", "ip": "correctors:IP"}
         ),

@@ -7,6 +7,8 @@ from .exact.solve import solve_exact as solve_exact
 from .facts.dual_ascent import ConditionedBeliefs as ConditionedBeliefs
 from .facts.dual_ascent import condition_beliefs as condition_beliefs
 from .facts.explaining import explain_proof as explain_proof
+from .facts.likeliest_groups import LikeliestGroups as LikeliestGroups
+from .facts.likeliest_groups import find_likeliest_groups as find_likeliest_groups
 from .facts.linear_programs import prove as prove
 from .facts.propagation import propagate as propagate
 from .leak_limits import limit_leak as limit_leak

@@ -214,7 +214,8 @@ def _read_leaves(
             deviation = np.sqrt(np.maximum(count, 1) * (1 - in_sample) / in_sample)
             exact = deviation == 0  # everybody is in the sample
         low, high = _bound(inner, count, count, size)
-        blank = ~exact[:, None] & (low != high)
+        # Of two groups, the other one's number is the same measurement.
+        blank = ~exact[:, None] & ((low != high) | (~inner if groups == 2 else False))
         low, high = np.where(blank, -np.inf, low), np.where(blank, np.inf, high)
         yield _LeafCounts(member, low, high, deviation, spread, names)
 

@@ -8,7 +8,7 @@ import pytest
 
 import fpbench
 from fpbench import InputError, Sample
-from fpbench.correction import condition_beliefs, prove
+from fpbench.correction import condition_beliefs, find_likeliest_groups, prove
 
 
 def make_people(n=400, k=2, seed=0):
@@ -74,7 +74,9 @@ def test_a_private_tree_tells_noisy_counts_and_its_guarantee():
     (facts,) = claim.also
     assert facts.noisy.all()
     assert claim.guarantee == model.guarantee
-    off = facts.count(np.eye(2)[people.sensitive]) - facts.low
+    told = np.isfinite(facts.low)
+    assert told.sum() == len(facts)  # a count is one measurement, of one group
+    off = (facts.count(np.eye(2)[people.sensitive]) - facts.low)[told]
     assert np.abs(off).max() < 40 * facts.scale.max()
 
 
@@ -131,3 +133,73 @@ def test_a_matrix_skips_models_without_trees(tmp_path):
     assert row.people_proven > 0
     assert (frame.status == "done").sum() == 1
     assert frame[frame.learner == "logistic"].reason.str.contains("reads trees").all()
+
+
+def test_a_private_forest_tells_noisy_counts_of_all_people_in_each_tree():
+    people = make_people(n=200)
+    _, model = train(people, {"use": "private-forest", "epsilon": 8.0, "trees": 4, "max_depth": 3})
+    assert model.guarantee.epsilon == 8.0
+    assert model.guarantee.neighbours == "add-remove"
+    trees = model.published_trees
+    assert len(trees) == 4
+    for tree in trees:
+        features = model.add_group(people.features, people.sensitive)
+        leaves = np.unique(tree.find_leaves(features))
+        assert tree.scale[leaves] == pytest.approx(4 / 8.0)  # epsilon is shared by the trees
+        assert abs(tree.counts[leaves].sum() - 200) < 20 * 0.5 * 16**0.5
+    claim = disclose(people, model)
+    (facts,) = claim.also
+    assert claim.guarantee == model.guarantee
+    off = (facts.count(np.eye(2)[people.sensitive]) - facts.low)[np.isfinite(facts.low)]
+    assert np.abs(off).mean() == pytest.approx(0.5, rel=0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("k", [2, 3])
+def test_without_noise_the_likeliest_groups_of_a_forest_are_those_it_proves(k):
+    people = make_people(n=60, k=k)
+    base = {"use": "private-forest", "trees": 40, "max_depth": 6}
+    exact, quiet = (train(people, {**base, "epsilon": e})[1] for e in (float("inf"), 4e3))
+    assert exact.guarantee is None
+    (facts,), (noisy,) = (disclose(people, model).also for model in (exact, quiet))
+    assert noisy.noisy.any()
+    assert not facts.noisy.any()
+    possible = prove(facts)
+    proven = possible.sum(axis=1) == 1
+    assert possible[np.arange(60), people.sensitive].all()
+    assert proven.any()
+    for told in (facts, noisy):  # the same trees: splits do not depend on epsilon
+        best = find_likeliest_groups(told)
+        assert best.proven
+        assert (best.groups[proven] == people.sensitive[proven]).all()
+
+
+def test_splits_of_a_private_forest_are_drawn_by_feature_and_without_people():
+    people = make_people(n=100)
+    base = {"use": "private-forest", "trees": 300, "max_depth": 2}
+    models = [train(part, base)[1].model for part in (people, people.take(np.arange(9)))]
+    splits = [model.trees.split for model in models]
+    np.testing.assert_array_equal(*splits)
+    table = models[0].trees.candidates.table
+    roots = np.bincount(table.feature[splits[0][:, 0]], minlength=3) / 300
+    assert roots == pytest.approx(1 / 3, abs=0.1)  # age has 64 thresholds, city 3 categories
+
+
+def test_likeliest_names_groups_in_a_matrix(tmp_path):
+    matrix = {
+        "seeds": 1,
+        "dataset": [{"use": "census-synthetic", "rows": 300}],
+        "learner": [
+            {"use": "group-aware", "base": {"use": "private-forest", "epsilon": 50.0}},
+            {"use": "private-forest", "label": "unaware"},
+        ],
+        "disclosure": [{"use": "structure"}],
+        "adversary": [{"use": "prior"}, {"use": "a1"}],
+        "corrector": [{"use": "likeliest"}, {"use": "posterior"}],
+    }  # fmt: skip
+    frame = fpbench.run(matrix, out=tmp_path / "run").frame()
+    done = frame[frame.status == "done"]
+    assert len(done) == 4
+    assert (done.likeliest_gap.dropna() == 0).all()
+    assert (done.with_accuracy > done.majority_accuracy - 0.1).all()
+    assert frame[frame.learner == "unaware"].reason.str.contains("reads trees").all()

@@ -1,6 +1,8 @@
 """What published trees tell of their training people's groups is true, and found to be false of
 others."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from fpbench import InputError
-from fpbench.correction import prove
+from fpbench.correction import condition_beliefs, prove
 from fpbench.models import PublishedTree, RuleList, find_tree_facts, read_trees
 
 
@@ -186,3 +188,19 @@ def test_features_may_be_frames_of_categories():
     (published,) = read_trees(tree, "one-hot")
     assert published.find_leaves(frame).tolist() == tree.apply(encode(frame)).tolist()
     assert published.counts.sum(axis=1)[0] == 60
+
+
+@pytest.mark.parametrize("noise", [{"scale": 2.0}, {"sigma": 1.5}])
+def test_a_noisy_count_is_believed_as_one_measurement(noise):
+    counts, labels = np.array([[0.4, 1.2], [0.7, 1.9]]), np.ones(3, int)
+
+    def find_leaves(group):
+        return np.full(3, group, np.intp)
+
+    facts = find_tree_facts([PublishedTree(find_leaves, counts, **noise)], lambda k: k, 2, labels)
+    worlds = np.array(list(product((0, 1), repeat=3)))
+    away = np.abs(np.stack([1.2 - (3 - worlds.sum(axis=1)), 1.9 - worlds.sum(axis=1)]))
+    logs = -away / 2.0 if "scale" in noise else -((away / 1.5) ** 2) / 2
+    weights = np.exp(logs.sum(axis=0))
+    beliefs = condition_beliefs(facts, np.full((3, 2), 0.5)).beliefs
+    assert beliefs[:, 1] == pytest.approx((weights / weights.sum()) @ worlds)

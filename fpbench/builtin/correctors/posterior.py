@@ -57,7 +57,7 @@ class Posterior(Corrector):
         beliefs, a weight is not a log-odds, above 700.
         """
         self.check(problem)
-        prior = _take_beliefs(problem) if problem.beliefs is None else problem.beliefs
+        prior = take_beliefs(problem, self.name)
         answer = compute_posterior(prior, problem)
         chances = answer.probabilities
         if chances is None:
@@ -84,13 +84,15 @@ class Posterior(Corrector):
         )
 
 
-def _take_beliefs(problem: Problem) -> NDArray[np.float64]:
-    """(n, K) beliefs of a guess: its log-odds, and equal shares of the rest for other groups."""
+def take_beliefs(problem: Problem, corrector: str) -> NDArray[np.float64]:
+    """(n, K) beliefs; else of a guess: its log-odds, and equal shares of the rest for others."""
+    if problem.beliefs is not None:
+        return problem.beliefs
     people = len(problem.guess)
     odds = np.ones(people) if problem.weights is None else problem.weights
     if (most := odds.max(initial=0.0)) > _MOST:
         raise InputError(
-            f"corrector 'posterior' uses weights as log-odds of the guess: they must be at most "
+            f"corrector {corrector!r} uses weights as log-odds of the guess: they must be at most "
             f"{_MOST:g}, not {most:g}"
         )
     wrong = np.exp(-np.logaddexp(0, odds))

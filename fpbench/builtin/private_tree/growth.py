@@ -197,7 +197,9 @@ def _grow_all(
     possible = np.broadcast_to(candidates.possible_at_first(), (repetitions, len(candidates)))
     for level in range(recipe.max_depth):
         width = 2**level
-        if level == 0 and members is None:  # the same for all trees
+        if recipe.selection == "random":  # as the exponential mechanism: 1 / number of a feature's
+            impurities = candidates.count_rivals(possible)
+        elif level == 0 and members is None:  # the same for all trees
             alike = people.impurities(np.zeros((1, n), dtype=np.int64), 1)
             impurities = np.broadcast_to(alike, possible.shape)
         else:

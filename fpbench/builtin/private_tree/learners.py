@@ -1,4 +1,4 @@
-"""Differentially private decision trees: for accuracy, and for similar people."""
+"""Differentially private decision trees and forests: for accuracy, and for similar people."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -50,7 +51,8 @@ class TreeRecipe:
     criterion
         Impurity that a split minimises: `gini`, `entropy` or `max`.
     selection
-        How splits are chosen: `noisy-max` or `exponential`.
+        How splits are chosen: `noisy-max`, `exponential`, or `random`: a feature, then one of its
+        splits, without looking at people, so that all of epsilon is for the leaves.
     thresholds
         Number of thresholds of each number, regular between its bounds.
     similarity
@@ -73,7 +75,7 @@ class TreeRecipe:
     leaf_share: float = 0.5
     max_depth: int = 6
     criterion: Criterion = "gini"
-    selection: Selection = "noisy-max"
+    selection: Selection | Literal["random"] = "noisy-max"
     thresholds: int = 64
     similarity: Similarity = "none"
     tau: float = 0.0
@@ -82,7 +84,7 @@ class TreeRecipe:
 
     def __post_init__(self) -> None:
         check_choice("criterion", self.criterion, CRITERIA)
-        check_choice("selection", self.selection, SELECTIONS)
+        check_choice("selection", self.selection, (*SELECTIONS, "random"))
         check_choice("similarity", self.similarity, get_args(Similarity))
         check_epsilon(self.epsilon, infinite=True)
         for name in ("leaf_share", "tau"):
@@ -102,7 +104,8 @@ class TreeRecipe:
             raise InputError('tau has an effect only with similarity = "grid" or "ball"')
         if self.private:
             check_epsilon(self.leaf_epsilon, "epsilon * leaf_share")
-            check_epsilon(self.level_epsilon, "epsilon of each of max_depth levels")
+            if self.selection != "random":
+                check_epsilon(self.level_epsilon, "epsilon of each of max_depth levels")
         if self.mechanism is not None:
             _check_mechanism(self.mechanism)
             if self.private:  # that it can give this epsilon
@@ -118,6 +121,8 @@ class TreeRecipe:
         """Epsilon of the counts in all leaves; leaves are disjoint."""
         if not self.private:
             return math.inf
+        if self.selection == "random":
+            return float(self.epsilon)
         return float(to_fraction(self.epsilon) * to_fraction(self.leaf_share))
 
     @property
@@ -125,15 +130,15 @@ class TreeRecipe:
         """Epsilon of the choice of splits in the nodes of one level; nodes are disjoint."""
         if not self.private:
             return math.inf
-        rest = to_fraction(self.epsilon) - to_fraction(self.leaf_epsilon)
-        share = float(rest / self.max_depth)
-        while to_fraction(share) * self.max_depth > rest:  # rounded up, it would cost too much
-            share = float(np.nextafter(share, 0.0))
-        return share
+        return divide_epsilon(
+            to_fraction(self.epsilon) - to_fraction(self.leaf_epsilon), self.max_depth
+        )
 
     @property
     def noise_scale(self) -> float:
         """Scale of the noise that splits are chosen with."""
+        if self.selection == "random":
+            return 1.0
         if not self.private:
             return 0.0
         return compute_impurity_sensitivity(self.criterion, self.most_people) / self.level_epsilon
@@ -147,13 +152,16 @@ class TreeRecipe:
         """
         if not self.private:
             return None
-        splits = Guarantee(self.level_epsilon, 0.0, "add-remove", _find_rho(self.level_epsilon))
         leaves = (
             Guarantee(self.leaf_epsilon, 0.0, "add-remove", _find_rho(self.leaf_epsilon))
             if self.mechanism is None
             else self.mechanism.guarantee(self.leaf_epsilon, "add-remove")
         )
-        levels = [compose_disjoint([splits, splits]) for _ in range(self.max_depth)]
+        levels = []
+        if self.selection != "random":
+            rho = _find_rho(self.level_epsilon)
+            splits = Guarantee(self.level_epsilon, 0.0, "add-remove", rho)
+            levels = [compose_disjoint([splits, splits]) for _ in range(self.max_depth)]
         whole = compose([*levels, compose_disjoint([leaves, leaves])])
         # Levels are rounded down; the epsilon of the user holds, too.
         return replace(whole, epsilon=max(whole.epsilon, float(self.epsilon)))
@@ -172,6 +180,17 @@ class TreeRecipe:
     def without_privacy(self) -> TreeRecipe:
         """The same tree at infinite epsilon."""
         return replace(self, epsilon=math.inf, mechanism=None)
+
+
+def divide_epsilon(epsilon: float | Fraction, parts: int) -> float:
+    """The greatest number of which so many parts are at most an epsilon."""
+    if epsilon == math.inf:
+        return math.inf
+    whole = to_fraction(epsilon)
+    share = float(whole / parts)
+    while to_fraction(share) * parts > whole:  # rounded up, it would cost too much
+        share = float(np.nextafter(share, 0.0))
+    return share
 
 
 def _find_rho(epsilon: float) -> float | None:

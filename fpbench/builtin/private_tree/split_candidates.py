@@ -174,6 +174,12 @@ class SplitCandidates:
         left &= ~(same & single[:, None])
         return left, right
 
+    def count_rivals(self, possible: NDArray[np.bool_]) -> Floats:
+        """Logarithms (g, c) of how many possible candidates (g, c) test the same feature."""
+        own = self.table.feature[:, None] == np.arange(len(self.features))
+        rivals: Floats = np.maximum(possible @ own.astype(np.float64), 1.0)
+        return np.asarray(np.log(rivals)[:, self.table.feature])
+
     def bins(self, matrix: NDArray[Any]) -> Bins:
         """The bin (features, n) of each of n people, given a matrix (n, columns)."""
         bins = np.empty((len(self.features), len(matrix)), dtype=np.int64)

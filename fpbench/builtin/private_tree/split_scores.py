@@ -96,14 +96,14 @@ def compute_impurity_sensitivity(criterion: Criterion, most_people: int) -> floa
 def choose_splits(
     impurities: Floats,
     possible: NDArray[np.bool_],
-    selection: Selection,
+    selection: Selection | Literal["random"],
     scale: float,
     rngs: Sequence[np.random.Generator],
 ) -> NDArray[np.intp]:
     """Candidates (g,) of small impurity, one in each node; -1 where none is possible.
 
     Of `impurities` (g, c) and `possible` (g, c), which is public, `noisy-max` takes the least
-    impurity after Laplace noise, and `exponential` a candidate with probability proportional to
+    impurity after Laplace noise, and the others a candidate with probability proportional to
     exp(-impurity / scale), by adding Gumbel noise. Adding a person never lowers an impurity, so
     with scale = sensitivity / epsilon both are epsilon-differentially private. At scale 0 the least
     is chosen, the first of equals. `rngs`: each for the noise of equally many nodes, in order.

@@ -125,6 +125,21 @@ def encode_declared(domain: Domain, features: DataFrame) -> NDArray[np.float32]:
     return encode(domain.fit(features))
 
 
+def prepare(
+    learner: Learner, people: Sample, recipe: TreeRecipe
+) -> tuple[Domain, SplitCandidates, DataFrame]:
+    """The declared domain of people's features, candidates for splits, and features within it.
+
+    Raises InputError if something is not declared, or labels are cut at a statistic of everybody.
+    """
+    who = f"learner {learner.name!r}"
+    people.check_cuts(learner.protects, who)
+    people.domain.check(people.features, who)
+    domain = people.domain.only(str(name) for name in people.features.columns)
+    candidates = SplitCandidates.of_domain(people.features, domain, recipe)
+    return domain, candidates, domain.fit(people.features)
+
+
 class TreeLearner(Learner):
     """Parameters and training of private trees."""
 
@@ -211,12 +226,9 @@ class TreeLearner(Learner):
         rngs: Sequence[np.random.Generator],
     ) -> list[Classifier]:
         """Grow trees of parts of the people, all at once: identical to one by one."""
-        people.check_cuts(self.protects, f"learner {self.name!r}")
-        features, recipe = people.features, self.recipe()
-        people.domain.check(features, f"learner {self.name!r}")
-        domain = people.domain.only(str(name) for name in features.columns)
-        candidates = SplitCandidates.of_domain(features, domain, recipe)
-        known, labels = domain.fit(features), np.asarray(people.labels)
+        recipe = self.recipe()
+        domain, candidates, known = prepare(self, people, recipe)
+        labels = np.asarray(people.labels)
         matrix, columns = encode_declared(domain, known), encoded_names(known)
         trees = grow_trees_apart(candidates, matrix, labels, members, rngs)
         guarantee = recipe.guarantee

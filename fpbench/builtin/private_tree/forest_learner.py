@@ -1,0 +1,147 @@
+"""Differentially private forests of random trees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from fpbench import Guarantee, Learner, Mechanism, Sample
+from fpbench.builtin.learners._fitted import as_labels
+from fpbench.builtin.private_tree.fitted import PrivateTree, PrivateTreeBatch
+from fpbench.builtin.private_tree.growth import grow_trees
+from fpbench.builtin.private_tree.recipe import TreeRecipe, divide_epsilon
+from fpbench.builtin.private_tree.tree_learner import encode_declared, prepare
+from fpbench.data import Domain
+from fpbench.models import PublishedTree
+from fpbench.plugin import Codes
+from fpbench.privacy import LEAST_EPSILON, compose
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class PrivateForestModel:
+    """A private forest: everything of it is private, by `guarantee`."""
+
+    domain: Domain
+    trees: PrivateTreeBatch
+    guarantee: Guarantee | None
+    """None at infinite epsilon."""
+
+    def predict(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> Codes:
+        """Predict labels (n,) in {0, 1}; label 0 for a probability of 1/2."""
+        return as_labels(self.predict_proba(features, rng).argmax(axis=1))
+
+    def predict_proba(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> NDArray[np.float64]:
+        """Probabilities (n, 2) of label 0 and label 1: means over the trees."""
+        positive = self.trees.proba(encode_declared(self.domain, features)).mean(axis=0)
+        return np.stack([1 - positive, positive], axis=1)
+
+    @property
+    def published_trees(self) -> tuple[PublishedTree, ...]:
+        """The trees with their noisy counts."""
+        trees = [self.trees.tree(number) for number in range(len(self.trees))]
+        find_law = self.trees.candidates.recipe.find_noise_law
+        return tuple(
+            PublishedTree(
+                partial(self._find_leaves, tree),
+                tree.tree_.counts,
+                *find_law(tree.tree_.counts.shape),
+            )
+            for tree in trees
+        )
+
+    def _find_leaves(self, tree: PrivateTree, features: DataFrame) -> NDArray[np.intp]:
+        return tree.apply(encode_declared(self.domain, features))
+
+
+class PrivateForest(Learner):
+    """Forest of random trees whose leaves have noisy counts: epsilon-differential privacy.
+
+    The splits of a complete tree are drawn without looking at people: a feature uniformly, then one
+    of its thresholds or categories. Each tree counts all people, so the trees share epsilon
+    equally; leaves are disjoint. This is the forest that Gorgé et al. attack (theirs draws
+    splits of one-hot columns). Probabilities are means of (noisy count + 1) / (sum + 2) over trees.
+
+    The features' bounds and categories must be declared with the data set.
+    """
+
+    name = "private-forest"
+    summary = "forest of random trees with noisy counts in its leaves: differential privacy"
+    reference = (
+        "Gorgé, Ferry, Gambs, Vidal. Training Set Reconstruction from Differentially Private "
+        "Forests: How Effective is DP? SaTML 2026"
+    )
+    needs = frozenset({"features", "labels"})
+    gives_scores = True
+
+    epsilon: float = Field(
+        1.0,
+        ge=LEAST_EPSILON,
+        description="epsilon of the whole forest, if one person is added or removed; inf: no "
+        "privacy",
+    )
+    trees: int = Field(10, ge=1, le=1000, description="number of trees, which share epsilon")
+    max_depth: int = Field(5, ge=1, le=16, description="levels of splits; trees are complete")
+    thresholds: int = Field(
+        64, ge=1, le=10_000, description="number of regular candidate thresholds of a number"
+    )
+    most_people: int = Field(
+        1_000_000, ge=2, le=2**53, description="public bound on the number of training people"
+    )
+    mechanism: Mechanism | None = Field(
+        None, description="adds noise to the counts in the leaves; laplace by default"
+    )
+
+    @model_validator(mode="after")
+    def _check_recipe(self) -> PrivateForest:
+        self.recipe()
+        return self
+
+    @property
+    def gives_trees(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def protects(self) -> frozenset[str]:
+        """All columns that it trains on; none without a guarantee."""
+        return self.needs if self.recipe().guarantee else frozenset()
+
+    def recipe(self) -> TreeRecipe:
+        """The parameters of one tree."""
+        return TreeRecipe(
+            epsilon=divide_epsilon(self.epsilon, self.trees),
+            selection="random",
+            max_depth=self.max_depth,
+            thresholds=self.thresholds,
+            most_people=self.most_people,
+            mechanism=self.mechanism,
+        )
+
+    def fit(self, sample: Sample, rng: np.random.Generator) -> PrivateForestModel:
+        """Draw the trees and count people in their leaves.
+
+        Raises InputError if a feature's bounds or categories are not declared, bounds are beyond
+        single precision, there are more people than `most_people`, or labels are cut at a statistic
+        of everybody; DataError if a number is missing.
+        """
+        recipe = self.recipe()
+        domain, candidates, known = prepare(self, sample, recipe)
+        matrix, labels = encode_declared(domain, known), np.asarray(sample.labels)
+        trees = grow_trees(candidates, matrix, labels, self.trees, rng)
+        guarantee = recipe.guarantee
+        if guarantee is not None:
+            whole = compose([guarantee] * self.trees)
+            guarantee = replace(whole, epsilon=max(whole.epsilon, float(self.epsilon)))
+        return PrivateForestModel(domain, trees, guarantee)
