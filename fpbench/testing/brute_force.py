@@ -183,12 +183,12 @@ def _list_constraints(expresses: frozenset[str], n: int, k: int) -> Iterator[Con
         *(KnownUnfairness("statistical-parity", 0.2, 1.0, form) for form in FORMS),
         KnownPeople([0, n - 1], [k - 1, 0]),
         LinearConstraint(0, np.arange(n) % 3, 1, 4),
-        _state_facts(n, k),
+        state_facts(n, k),
     )
     yield from (constraint for constraint in others if constraint.word in expresses)
 
 
-def _state_facts(n: int, k: int) -> Facts:
+def state_facts(n: int, k: int) -> Facts:
     """Counts in two overlapping sets: a range for one, exact for the other."""
     members = np.column_stack([np.arange(n) % 2 == 0, np.arange(n) < n - 1])
     low, high = np.zeros((2, k)), np.full((2, k), n)

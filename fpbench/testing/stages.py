@@ -14,6 +14,7 @@ import numpy as np
 
 from fpbench.base.arguments import show_value
 from fpbench.claims.rates import FORMS, RateConstraint
+from fpbench.claims.set_counts import Facts
 from fpbench.components.attack_kinds import (
     Adversary,
     Component,
@@ -34,7 +35,7 @@ from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
 from fpbench.execution.work.read_only import make_read_only
 from fpbench.models.rules import Rules
 from fpbench.testing.attacks import list_relations
-from fpbench.testing.brute_force import make_unknown_constraint, satisfies
+from fpbench.testing.brute_force import make_unknown_constraint, satisfies, state_facts
 from fpbench.testing.fixtures import (
     KitDisclosure,
     KitLearner,
@@ -342,7 +343,10 @@ class _CorrectorStage(Stage):
         values = draw_guess(world.split.train.sensitive)
         guess = Guess(*values, held_out, *draw_guess(world.split.attack.sensitive[held_out]))
         claim = self.claim(component)
-        return world.split, world.predictions, guess, claim and Claim(claim, "kit")
+        facts = Facts.word in component.expresses and claim is None
+        also = (state_facts(len(values[0]), k),) if facts else ()
+        shown = Claim(claim, "kit", also) if claim or also else None
+        return world.split, world.predictions, guess, shown
 
     def run(self, component: Corrector, inputs: Any, seed: int) -> Any:
         stage_step = make_step(seed)

@@ -113,6 +113,7 @@ RIGHT = {
         "compute_posterior": {"beliefs": BELIEFS, "problem": PROBLEM},
         "condition_beliefs": {"facts": FACTS, "beliefs": BELIEFS},
         "explain_proof": {"facts": PROVEN, "person": 0, "seconds": 1.0},
+        "find_likeliest_groups": {"facts": FACTS},
         "find_possible": {"problem": PROBLEM, "seconds": 1.0},
         "limit_leak": {"beliefs": BELIEFS, "nats": 1.0},
         "limit_leak_by_error": {"error": 0.3, "nats": 1.0, "people": 10},
@@ -180,7 +181,7 @@ INNER = {
                "Facts.allows", "Facts.conditions", "Facts.find_broken", "Facts.settle_noise",
                "Facts.soften", "Facts.weigh", "KnownUnfairness.conditions", "RateBounds.conditions",
                "RateConstraint.conditions", "ShareBounds.conditions"},
-    "correction": {"ConditionedBeliefs", "CountedProblem", "OptimalCorrector"},
+    "correction": {"ConditionedBeliefs", "CountedProblem", "LikeliestGroups", "OptimalCorrector"},
     "privacy": {"Balance", "HistogramSource", "Sensitivity"},
     "reports": {"ReportUtility"},
 }  # fmt: skip

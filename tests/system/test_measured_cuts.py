@@ -14,7 +14,7 @@ from fpbench.testing.fixtures import make_step
 QUANTILE = {"column": "age", "quantile": 0.25}
 LAPLACE = {"use": "laplace"}
 PAFER = {"use": "pafer", "epsilon": 1.0, "resamples": 40, "mechanism": LAPLACE}
-OF_LABELS = ["private-tree", "private-fair-tree", "pate"]
+OF_LABELS = ["private-tree", "private-fair-tree", "private-forest", "pate"]
 
 
 def make(kind, use, **parameters):

@@ -11,7 +11,7 @@ one, hence rows of a mixed-integer linear program, whose optimum is exact.
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,7 +35,8 @@ _SOON = 0.2
 """Share of the time that the beliefs may take from which the search begins."""
 
 
-class LikeliestGroups(NamedTuple):
+@dataclass(frozen=True)
+class LikeliestGroups:
     """The likeliest groups that were found.
 
     Attributes
