@@ -36,7 +36,6 @@ import numpy as np
 from numpy.typing import NDArray
 from platformdirs import user_cache_dir
 from rich.console import Console
-from rich.table import Table
 
 from fpbench.claims import Facts
 from fpbench.correction import condition_beliefs, find_likeliest_groups, prove
@@ -52,7 +51,8 @@ PACKAGES = (
     "scipy",
     "setuptools",
 )
-TREES, EPSILON, DEPTH = 10, 5.0, 5
+TREES = {"exact": 100, "noisy": 10}
+EPSILON, DEPTH = 5.0, 5
 ATTRIBUTES = {
     "sex": [0],
     "age": [1, 2, 3, 4, 5],
@@ -100,7 +100,7 @@ def read_facts(theirs: dict[str, Any], secret: list[int]) -> tuple[Facts, NDArra
         PublishedTree(
             partial(find_leaves, tree),
             np.array(tree["counts"], np.float64).reshape(len(tree["counts"]), -1),
-            scale=TREES / EPSILON if noisy else 0.0,
+            scale=TREES["noisy"] / EPSILON if noisy else 0.0,
             bootstrap=not noisy,
         )
         for tree in theirs["trees"]
@@ -121,6 +121,7 @@ def main() -> int:
     parser.add_argument("--code", type=Path, required=True, help="copies of both repositories")
     parser.add_argument("--seconds", type=float, default=60.0, help="limit of each attack")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--counts", nargs="+", choices=TREES, default=list(TREES))
     cache = Path(user_cache_dir("fpbench")) / "draft"
     parser.add_argument("--venv", type=Path, default=cache, help="where their packages live")
     options = parser.parse_args()
@@ -137,7 +138,7 @@ def main() -> int:
             kind,
             people,
             columns,
-            TREES,
+            TREES[kind],
             seed,
             int(options.seconds),
             EPSILON,
@@ -149,24 +150,15 @@ def main() -> int:
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
 
-    table = Table(title=f"Shares of people whose attribute is right; {options.seconds:g} s at most")
-    for column in (
-        "forest",
-        "unknown",
-        "largest group",
-        "proven",
-        "beliefs",
-        "s",
-        "likeliest",
-        "s",
-        "theirs",
-        "s",
-        "their status",
-        "likelihood less ours",
-    ):
-        table.add_column(column, justify="right")
+    console.print(
+        f"Shares of people whose attribute is right; one thread, {options.seconds:g} s at most. "
+        "Largest group; ours: proven, by beliefs (s), by the likeliest groups (s); theirs (s, "
+        "status, likelihood less ours)",
+        highlight=False,
+    )
     cases = [("exact", people, "sex") for people in (50, 100)]
     cases += [("noisy", 100, name) for name in ATTRIBUTES]
+    cases = [case for case in cases if case[0] in options.counts]
     for (kind, people, name), seed in ((c, s) for c in cases for s in range(options.seeds)):
         secret = ATTRIBUTES[name]
         theirs = attack(kind, people, secret, seed)
@@ -179,30 +171,23 @@ def main() -> int:
         best = find_likeliest_groups(facts, None, possible, seconds=options.seconds)
         ended = time.perf_counter()
         failed += not possible[np.arange(people), truth].all()
-        right, less = "none", ""
+        likeliest, right, less = "none", "none", ""
+        if best.groups is not None:
+            likeliest = f"{(best.groups == truth).mean():.0%}{'' if best.proven else ' unproven'}"
         if theirs["rows"] is not None:
             groups = read_groups(np.array(theirs["rows"]), secret)
             right = f"{(groups == truth).mean():.0%}"
             if kind == "noisy" and best.groups is not None:
                 ahead = weigh_groups(facts, groups) - weigh_groups(facts, best.groups)
-                less, failed = f"{ahead:.2f}", failed + (ahead > 1e-6)
-        table.add_row(
-            f"{'DRAFT' if kind == 'exact' else 'DRAFT-DP'}, {people} people",
-            name,
-            f"{np.bincount(truth).max() / people:.0%}",
-            f"{(possible.sum(axis=1) == 1).mean():.0%}",
-            f"{(beliefs.argmax(axis=1) == truth).mean():.0%}",
-            f"{middle - began:.1f}",
-            "none"
-            if best.groups is None
-            else f"{(best.groups == truth).mean():.0%}{'' if best.proven else ' (unproven)'}",
-            f"{ended - middle:.1f}",
-            right,
-            f"{theirs['seconds']:.1f}",
-            theirs["status"].lower(),
-            less,
+                less, failed = f", {ahead:.2f}", failed + (ahead > 1e-6)
+        console.print(
+            f"{'DRAFT' if kind == 'exact' else 'DRAFT-DP'}, {people} people, {name}: "
+            f"{np.bincount(truth).max() / people:.0%}; {(possible.sum(axis=1) == 1).mean():.0%}, "
+            f"{(beliefs.argmax(axis=1) == truth).mean():.0%} ({middle - began:.1f} s), "
+            f"{likeliest} ({ended - middle:.1f} s); {right} ({theirs['seconds']:.1f} s, "
+            f"{theirs['status'].lower()}{less})",
+            highlight=False,
         )
-    console.print(table)
     recorded = options.code / "DRAFT-DP/experiments_results/Results_partial_reconstruction"
     if (file := recorded / "partial_reconstr_exps_compas_results.json").exists():
         runs = [run for run in json.loads(file.read_text()) if run["known_attributes"] == 6]
