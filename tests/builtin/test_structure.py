@@ -164,7 +164,7 @@ def test_without_noise_the_likeliest_groups_of_a_forest_are_those_it_proves(k):
     (facts,), (noisy,) = (disclose(people, model).also for model in (exact, quiet))
     assert noisy.noisy.any()
     assert not facts.noisy.any()
-    possible = prove(facts)
+    possible = prove(facts, seconds=600)
     proven = possible.sum(axis=1) == 1
     assert possible[np.arange(60), people.sensitive].all()
     assert proven.any()

@@ -98,7 +98,8 @@ def find_likeliest_groups(
     weighed, certain = facts.take(facts.laws.kind != EXACT), facts.take(~facts.noisy)
     # People of one atom have the same sets, weighed or not, and beliefs.
     kind = np.unique(prior, axis=0, return_inverse=True)[1].ravel()
-    alike = csr_array((np.ones(len(kind), np.int8), (kind, np.arange(len(kind)))))
+    everybody = np.ones(len(kind), np.int8), (kind, np.arange(len(kind)))
+    alike = csr_array(everybody, (kind.max(initial=-1) + 1, len(kind)))
     program, first, atom = WorldProgram.of(certain, allowed, vstack([weighed.sets, alike]).tocsr())
     if not len(first):
         return LikeliestGroups(np.zeros(0, np.intp), 0.0, 0.0, True)

@@ -71,7 +71,7 @@ def test_without_noise_they_are_what_exact_counts_prove():
     rng = np.random.default_rng(1)
     truth, members = rng.integers(0, 2, 40), rng.random((40, 60)) < 0.2
     counts = np.stack([members[truth == g].sum(axis=0) for g in (0, 1)], axis=1).astype(float)
-    proven = prove(Facts.from_counts(members, counts))
+    proven = prove(Facts.from_counts(members, counts), seconds=600)
     sure = proven.sum(axis=1) == 1
     assert sure.sum() > 20
     for scale in (0.0, 1e-12, 1e-3):
@@ -112,3 +112,8 @@ def test_bad_input_is_refused():
     rooted = Facts.from_counts(np.ones((9, 1), bool), [[4.0, 5.0]], laws=laws)
     with pytest.raises(InputError, match="not concave"):
         find_likeliest_groups(rooted)
+
+
+def test_nobody_has_no_groups():
+    nobody = Facts.from_counts(np.zeros((0, 0), bool), np.zeros((0, 2)))
+    assert find_likeliest_groups(nobody).groups.shape == (0,)
