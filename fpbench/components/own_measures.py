@@ -62,6 +62,7 @@ class AttackMeasures(TypedDict):
     people: int
     n_groups: int
     adversary_sees: str
+    secret: str
     group_names: str
     majority_accuracy: float
     prior_accuracy: float
@@ -113,6 +114,7 @@ class BeliefMeasures(TypedDict, total=False):
     surest_ten_percent: Required[float]
     worst_group: Required[str]
     worst_group_accuracy: Required[float]
+    safest_group_accuracy: Required[float]
     worst_slice: str
     worst_slice_accuracy: float
     answered: float
@@ -240,6 +242,7 @@ claim_neighbours | neither | which data sets the guarantee of a private claim co
 claim_noise | neither | where the noise of a private claim came from: simulation or secure
 people | neither people | people that the target was trained on
 n_groups, groups | neither | number of groups of the sensitive attribute
+secret | neither | name of the sensitive column, or of several
 group_names | neither | names of the groups
 adversary_sees, sees | neither | what the adversary sees of the target people
 majority_accuracy, baseline | neither share | people whose group is right if everyone is assigned to
@@ -300,6 +303,8 @@ surest_ten_percent, surest 10 % | greater share | right guesses among the 10 % o
 worst_group, worst group | neither | the group whose members are guessed right most often
 worst_group_accuracy, worst group right | greater share | members of the worst group who are guessed
     right
+safest_group_accuracy, safest group right | greater share | members of the group that is guessed
+    right least often who are guessed right
 worst_slice, worst slice | neither | the slice of at least 50 people that is guessed right most
     often, chosen on one half of the people
 worst_slice_accuracy, worst slice right | greater share | members of the worst slice, in the other

@@ -83,9 +83,11 @@ class Sample:
     measured_cuts
         Columns that were cut at a statistic of everybody (a quantile, a median), and how:
         differential privacy cannot be guaranteed for them, see `check_cuts`.
+    secret
+        Name of the sensitive column, or of several.
     """
 
-    __slots__ = ("_columns", "domain", "groups", "measured_cuts")
+    __slots__ = ("_columns", "domain", "groups", "measured_cuts", "secret")
 
     COLUMNS = (
         "features",
@@ -116,10 +118,12 @@ class Sample:
         households: NDArray[np.int64] | None = None,
         domain: Domain | None = None,
         measured_cuts: Mapping[str, str] | None = None,
+        secret: str = "group",
     ) -> None:
         self.groups = groups
         self.domain = domain or Domain()
         self.measured_cuts = dict(measured_cuts or {})
+        self.secret = secret
         values = (
             features, labels, sensitive, predictions, scores, query, twin, group_chances, households
         )  # fmt: skip
@@ -236,7 +240,8 @@ class Sample:
             raise InputError(why)
 
     def _with(self, columns: dict[str, Any]) -> Sample:
-        return Sample(self.groups, **columns, domain=self.domain, measured_cuts=self.measured_cuts)
+        return Sample(self.groups, **columns, domain=self.domain,
+                      measured_cuts=self.measured_cuts, secret=self.secret)  # fmt: skip
 
     def _column(self, name: str) -> Any:
         try:

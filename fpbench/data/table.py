@@ -188,6 +188,7 @@ class Table:
             self.groups, features=self.features, labels=self.labels, sensitive=self.codes,
             group_chances=self.group_chances, households=self.households, domain=self.domain,
             measured_cuts=self.measured_cuts,
+            secret=" and ".join(map(str, self.sensitive.columns)),
         )  # fmt: skip
 
 

@@ -82,6 +82,23 @@ def _read_parameter(run: Gathered, kind: str, name: str) -> Callable[[Combinatio
 
 _FIXED = (
     Idea(
+        "by-group",
+        "Which group is guessed right",
+        "Share of people who are guessed right, with what is published: of everybody, and of the "
+        "groups whose members are guessed right most and least often. Means over seeds; bars are "
+        "95 % intervals.",
+        Axis("disclosure", words=True),
+        Axis("guessed right"),
+        _read_label("disclosure"),
+        (
+            Drawn("with_accuracy", "everybody"),
+            Drawn("worst_group_accuracy", "the group guessed most"),
+            Drawn("safest_group_accuracy", "the group guessed least"),
+        ),
+        without=("disclosure",),
+        joined=False,
+    ),
+    Idea(
         "accuracy",
         "Accuracy before and after the correction",
         "Share of people whose group an adversary gets right, against the tolerance of the fair "

@@ -105,3 +105,13 @@ class Findings:
     """In the order of the matrix."""
     unshown: int = 0
     """Number of further things, which add less."""
+
+    @property
+    def summary(self) -> str:
+        """A sentence: whose group, and of what is published, what gives most away."""
+        worst = max(self.things, key=lambda one: (one.proven + one.sure, one.added.mean))
+        whom, _, _ = self.scene.partition(" is secret")
+        return (
+            f"{whom}: of {len(self.things) + self.unshown} things published, {worst.name} gives "
+            f"most away: {worst.verdict}, {worst.words}."
+        )

@@ -117,6 +117,7 @@ def _describe_scene(board: Leaderboard, leading: Sequence[int], text: _Text) -> 
     count = f"{people.mean:,.0f} people" if people is not None else "people"
     named = text("group_names", leading[0]).split(", ")
     secret = f" ({' or '.join(named)})" if 1 < len(named) <= 5 else ""
+    column = text("secret", leading[0]) or "group"
     seen = list_words(text("adversary_sees", leading[0]).split(", ")) or "what it sees"
     before = sorted(board.lines[i].measures["without_accuracy"].mean for i in leading)
     guessed = " to ".join(dict.fromkeys(format_percent(share) for share in (before[0], before[-1])))
@@ -126,7 +127,7 @@ def _describe_scene(board: Leaderboard, leading: Sequence[int], text: _Text) -> 
     )  # fmt: skip
     dataset = line.labels.get("dataset", "")
     return (
-        f"The group{secret} of {count}{f' of {dataset}' if dataset else ''} is secret. The "
+        f"The {column}{secret} of {count}{f' of {dataset}' if dataset else ''} is secret. The "
         f"attacker sees their {seen}, learnt from other people, and is right for {guessed} %"
         f"{naming} before anything more is published."
     )

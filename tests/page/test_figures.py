@@ -6,7 +6,7 @@ import re
 from statistics import fmean
 
 import pytest
-from runs import HOSTILE
+from runs import HOSTILE, REAL
 
 import fpbench
 from fpbench.base.errors import InputError, StoreError
@@ -54,6 +54,19 @@ def test_accuracy_before_and_after_is_that_of_the_rows(real):
         assert {row["asked_tolerance"] for row in rows} == {point.x}
         assert series.dashed is not series.name.startswith("corrected")
     assert {point.x for *_, point in points(made)} == {0.0, 0.05, 0.1}
+
+
+@pytest.mark.slow
+def test_everybody_is_between_the_groups_guessed_most_and_least(tmp_path):
+    matrix = {**REAL, "seeds": 1, "learner": [{"use": "plain"}], "corrector": [{"use": "posterior"}],
+              "disclosure": [*REAL["disclosure"], {"use": "report"}]}  # fmt: skip
+    made = make_figure(gather(fpbench.run(matrix, out=tmp_path / "run")), "by-group")
+    shares = {}
+    for _, series, point in points(made):
+        shares.setdefault((series.name.partition(", ")[2], point.x), []).append(point.y)
+    assert len(shares) == 4
+    for everybody, most, least in shares.values():
+        assert least < everybody < most
 
 
 @pytest.mark.slow
@@ -128,7 +141,7 @@ def test_many_series_stand_in_several_panels(toy_run):
     assert max(len(panel.series) for panel in made.panels) <= MOST_SERIES
     assert len({panel.title for panel in made.panels}) == len(made.panels)
     assert {panel.title for panel in made.panels} == {f"tolerance={i / 10}" for i in (0, 1, 2, 3)}
-    drawn = [point.combination for *_, point in points(made)]
+    drawn = [point.combination for _, series, point in points(made) if not series.dashed]
     assert sorted(drawn) == list(range(40))  # each once
 
 

@@ -70,6 +70,7 @@ def find(*lines):
         for name in ("leak", "without_accuracy")
     )
     texts = {"group_names": lambda line: "ewe, ram",
+             "secret": lambda line: "sex",
              "adversary_sees": lambda line: SEES[line.labels["adversary"]]}  # fmt: skip
     return make_findings(board, leaks, withouts, lambda name, i: texts[name](lines[i]))
 
@@ -96,6 +97,6 @@ def test_of_many_things_those_that_give_most_away_are_shown_in_order():
     assert [thing.name for thing in findings.things] == [f"table of m{i}" for i in order if i > 1]
     assert findings.unshown == 2
     assert findings.baseline == 0.6
-    assert findings.scene.startswith("The group (ewe or ram) of 50 people of flock is secret.")
+    assert findings.scene.startswith("The sex (ewe or ram) of 50 people of flock is secret.")
     assert "features and predictions" in findings.scene
     assert "70.0 % (naming the largest group: 60.0 %)" in findings.scene

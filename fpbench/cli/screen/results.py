@@ -89,15 +89,21 @@ def show_leaderboard(
 
 
 def show_answer(made: Sequence[Leaderboard], run: Path, *, long: bool = False) -> None:
-    """Show what a run found: the findings about its one data set, or else its leaderboards.
+    """Show what a run found: the findings about its one data set, or a sentence about each.
 
-    `long`: whether to show the leaderboards, too.
+    `long`: whether to show the leaderboards, too; those without findings are shown anyway.
     """
-    found = [board for board in made if board.findings]
-    alone = len(found) == 1
-    show_leaderboards(made if long or not alone else [b for b in made if b.findings is None])
-    if alone and found[0].findings is not None:
-        show_findings(found[0], found[0].findings, run)
+    found = [(board, board.findings) for board in made if board.findings]
+    if found and not long:
+        made = [b for b in made if b.findings is None and not b.scope.startswith("overall")]
+    show_leaderboards(made)
+    if len(found) == 1:
+        show_findings(*found[0])
+    for board, findings in found[:MOST] if len(found) > 1 else ():
+        console.show_line(": ".join([*board.apart, findings.summary]))
+        _show_alarms(board)
+    if found:
+        _show_next(run)
 
 
 _BAR = 20
@@ -105,11 +111,8 @@ _BAR = 20
 _VERDICT_COLOURS = {Verdict.WITHIN: "green", Verdict.BEYOND: "red", Verdict.OPEN: "yellow"}
 
 
-def show_findings(board: Leaderboard, findings: Findings, run: Path) -> None:
-    """Show in at most 24 lines what each thing that is published gives away, and what to do next.
-
-    `board`: the leaderboard of the findings. `run`: the run directory.
-    """
+def show_findings(board: Leaderboard, findings: Findings) -> None:
+    """Show in a few lines what each thing that is published gives away, as `board` found it."""
     from rich.text import Text
 
     out, plain = console.choose_terminal(), console.MODE.plain
@@ -128,11 +131,23 @@ def show_findings(board: Leaderboard, findings: Findings, run: Path) -> None:
         out.print(line, soft_wrap=True)
         told = Text("  ").append(thing.verdict.value, f"bold {colour}").append(f": {thing.words}")
         out.print(told, soft_wrap=not out.is_terminal)
+    _show_alarms(board)
+    if findings.unshown:
+        console.show_line(f"{findings.unshown} more give away less", "dim")
+
+
+def _show_alarms(board: Leaderboard) -> None:
+    """Show what failed, and warnings."""
     sheet = make_sheet(board)
     alarms = tuple(note for note in sheet.notes if note.startswith("warning:"))
     console.show_remarks(replace(sheet, notes=alarms, explained=()))
-    if findings.unshown:
-        console.show_line(f"{findings.unshown} more give away less", "dim")
+
+
+def _show_next(run: Path) -> None:
+    """Show what the words of findings mean, and what to type next."""
+    from rich.text import Text
+
+    out = console.choose_terminal()
     out.print()
     console.show_line(
         "Proven: the group follows from what is published. Limits, as in `fpbench assess`: nobody "

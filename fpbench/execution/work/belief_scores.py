@@ -138,6 +138,7 @@ def measure_beliefs(split: Split, guess: CalibratedGuess, correction: Correction
         "surest_ten_percent": float(right[_find_greatest(sure, math.ceil(len(truth) / 10))].mean()),
         "worst_group": target.groups[worst],
         "worst_group_accuracy": float(by_group[worst]),
+        "safest_group_accuracy": float(by_group.min()),
     }
     if (slice_of := _find_worst_slice(target, right)) is not None:
         measures["worst_slice"], measures["worst_slice_accuracy"] = slice_of

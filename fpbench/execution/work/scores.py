@@ -36,6 +36,7 @@ def measure_attack(
     measures: AttackMeasures = {
         "people": len(truth),
         "n_groups": len(split.target.groups),
+        "secret": split.target.secret,
         "group_names": ", ".join(split.target.groups),
         "adversary_sees": ", ".join(guess.sees),
         "majority_accuracy": float(np.bincount(truth).max() / len(truth)),

@@ -32,8 +32,8 @@ const plotly = () => {
   return loading;
 };
 
-// A label in lines that are short enough for the edge of a chart.
-const folded = (text, width) => text.split(' ').reduce((lines, word) => {
+// A label in lines that are short enough for the edge of a chart, its unit not alone.
+const folded = (text, width) => text.replace(/, (%|points)$/, ',\u00a0$1').split(' ').reduce((lines, word) => {
   const last = lines.at(-1);
   if (last !== undefined && `${last} ${word}`.length <= width) lines[lines.length - 1] = `${last} ${word}`;
   else lines.push(word);
@@ -93,7 +93,7 @@ const traces = (figure, panel, names, places, hidden) => panel.series.filter((se
   const shift = panel.series.length > 1 ? (at / (panel.series.length - 1) - 0.5) * width : 0;
   const x = figure.x.words ? series.x.map((word) => places.indexOf(word) + shift) : series.x;
   const sideways = isSideways(figure);
-  if (series.bars) return [bars(figure, series, x, colour)];
+  if (series.bars) return bars(figure, series, x, colour);
   const errors = (end) => series.y.map((y, i) => (series[end][i] === null ? 0 : Math.abs(series[end][i] - y)));
   const line = {
     ...(sideways ? { x: series.y, y: x } : { x, y: series.y }), name: safe(series.name), customdata: series.of, type: 'scatter',
@@ -112,14 +112,15 @@ const bars = (figure, series, x, colour) => {
   const before = series.y.map((_, i) => (i ? series.y[i - 1] : series.floor));
   const added = series.y.map((y, i) => signedPoints((y - before[i]) / 100));
   const off = (end) => series.y.map((y, i) => (series[end][i] === null ? 0 : Math.abs(series[end][i] - y)));
-  return {
+  const text = series.y.map((y, i) => `${percent(y / 100)}${i ? `<br>(${added[i]})` : ''}`);
+  const tops = series.y.map((y, i) => Math.max(y, before[i], series.high[i] ?? y)); // above the interval, too
+  return [{ x, y: tops, text, type: 'scatter', mode: 'text', textposition: 'top center', cliponaxis: false, hoverinfo: 'skip' }, {
     x, base: before, y: series.y.map((y, i) => y - before[i]), customdata: series.of, type: 'bar', width: 0.7,
-    text: series.y.map((y, i) => `${percent(y / 100)}${i ? `<br>(${added[i]})` : ''}`), textposition: 'outside', cliponaxis: false,
     marker: { color: series.y.map((_, i) => (i ? colour : faint(colour))), line: { color: colour, width: 1 } },
     error_y: { type: 'data', symmetric: false, array: off('high'), arrayminus: off('low'), color: ink('ink'), thickness: 1.2, width: 3 },
     hovertemplate: series.x.map((place, i) => `${safe(place)}<br>${safe(figure.y.title)}: ${series.y[i].toFixed(2)}`
       + `${series.low[i] === null ? '' : ` (${series.low[i].toFixed(2)} to ${series.high[i].toFixed(2)})`}<br>${many(series.seeds[i], 'seed')}<extra></extra>`),
-  };
+  }];
 };
 
 // The same scale for all panels of a figure, so that they can be compared.
@@ -253,7 +254,7 @@ const figureOf = (run, figure) => {
   numbers.addEventListener('toggle', () => {
     if (numbers.open && numbers.childElementCount === 1) numbers.append(numbersOf(run, figure).node);
   });
-  return el('figure', { id: `figure-${figure.name}`, class: one ? 'alone' : null }, el('h3', {}, figure.title), el('figcaption', {}, figure.caption),
+  return el('figure', { id: `figure-${figure.name}`, class: one ? 'alone' : null }, el('h3', {}, figure.title), el('figcaption', {}, bound(figure.caption)),
     names.length > 1 ? legend(figure.title, names, (name) => figure.panels.flatMap((panel) => panel.series).find((series) => series.name === name), hidden, () => mine.filter((node) => plots.get(node).drawn).forEach(draw)) : null, box, more, numbers);
 };
 

@@ -43,7 +43,7 @@ const messagesOf = (run) => {
     const words = el('div', { class: 'says' }, scope ? el('h3', {}, scope) : null, ...(things.length
       ? [el('p', {}, bound(scene)), el('ul', {}, ...verdicts), el('details', {}, el('summary', {}, 'How it was found'), ...told)] : told));
     const chart = waterfall === null || !drawn ? null : figureOf(run, { ...drawn, name: `waterfall${waterfall || ''}`, title: scope ? `${drawn.title}: ${scope}` : drawn.title, panels: [{ ...drawn.panels[waterfall], title: '' }],
-      caption: bound(`${caption} Bars are 95 % intervals; the axis does not begin at 0.`) });
+      caption: `${caption} Bars are 95 % intervals; the axis does not begin at 0.` });
     return el('div', { class: chart ? 'message drawn' : 'message' }, words, chart);
   });
 };

@@ -1,6 +1,7 @@
 """The screen after a run: whose group, what gives it away, whether that is bad, what next."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,9 +69,15 @@ def test_plain_has_letters_only(show, monkeypatch):
     assert out.isascii() and "\x1b" not in out
 
 
-def test_several_data_sets_have_their_boards(show):
+def test_several_data_sets_have_a_sentence_each(show):
     other = Leaderboard("A run", "with_accuracy", tuple(LABELS), (LINE,), scope="audits")
-    assert "secret" not in show(BOARD, BOARD)
+    overall = replace(BOARD, findings=None, scope="overall: means over 2 data sets")
+    out = re.sub("\x1b[^m]*m", "", show(overall, BOARD, BOARD))
+    said = " ".join(out.split())
+    assert said.count("2,000 people of flock: of 9 things published, table number 5 of a fair "
+                      "model gives most away: do not publish, 62.5 % of people proven, ") == 2
+    assert len(out.splitlines()) <= 24 and "failed: it broke" in out and "95 % of leak" not in out
+    assert "95 % of leak" in show(overall, BOARD, BOARD, long=True)
     assert "secret" in show(other, BOARD)
     assert "95 % of leak" in show(other, BOARD)
     assert "95 % of leak" not in show(BOARD)

@@ -220,6 +220,7 @@ def test_few_are_found_out_at_few_false_alarms():
     assert row["surest_one_percent"] == pytest.approx(29 / 30)  # the outsider is surest of all
     assert row["surest_ten_percent"] < row["surest_one_percent"]
     assert (row["worst_group"], row["worst_group_accuracy"]) == ("a", 1999 / 2000)
+    assert row["safest_group_accuracy"] == 0.03
 
 
 def test_perfect_and_useless_beliefs_have_their_calibration_error():
