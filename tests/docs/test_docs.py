@@ -36,7 +36,19 @@ from fpbench.matrix.matrix import _FIELDS, read
 from fpbench.matrix.plan import make_plan
 from fpbench.plugin import DataHome, discover
 
-LANGUAGES = {"python", "toml", "sh", "bash", "console", "json", "text", "yaml", "bibtex", "csv"}
+LANGUAGES = {
+    "python",
+    "toml",
+    "sh",
+    "bash",
+    "console",
+    "json",
+    "text",
+    "yaml",
+    "bibtex",
+    "csv",
+    "r",
+}
 ELSEWHERE = {
     "docs/curator.md": "../plugins/fpbench-curator/tests/test_curator_service.py",
     "docs/data.md": "test_packaging.py",

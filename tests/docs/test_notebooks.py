@@ -13,14 +13,18 @@ nbclient = pytest.importorskip("nbclient")
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 SAID = {
     "attack_my_model": ["Publishing a true claim of stat", "{'f': 0.6", "guessed_right"],
-    "publish_a_report": ["Do not publish: the group of", "May be published within these limits"],
+    "publish_a_report": [
+        "Do not publish: the group of",
+        "May be published within these limits",
+        "Guaranteed: epsilon 1",
+    ],
     "tutorial": ["8 cells; 53 steps, 64 without sharing", "without_accuracy"],
     "write_a_plugin": ["kept: it cites no source", "majority: 0.5", "one-column: 0.7", "a2: 0.8"],
 }
 """Of each, something that its results say."""
 LEFT = {
     "attack_my_model": set(),
-    "publish_a_report": {"report.csv"},
+    "publish_a_report": {"report.csv", "released.csv"},
     "tutorial": {"runs"},
     "write_a_plugin": {"one_column.py"},
 }

@@ -74,8 +74,13 @@ def test_several_data_sets_have_a_sentence_each(show):
     overall = replace(BOARD, findings=None, scope="overall: means over 2 data sets")
     out = re.sub("\x1b[^m]*m", "", show(overall, BOARD, BOARD))
     said = " ".join(out.split())
-    assert said.count("2,000 people of flock: of 9 things published, table number 5 of a fair "
-                      "model gives most away: do not publish, 62.5 % of people proven, ") == 2
+    assert (
+        said.count(
+            "2,000 people of flock: of 9 things published, table number 5 of a fair "
+            "model gives most away: do not publish, 62.5 % of people proven, "
+        )
+        == 2
+    )
     assert len(out.splitlines()) <= 24 and "failed: it broke" in out and "95 % of leak" not in out
     assert "95 % of leak" in show(overall, BOARD, BOARD, long=True)
     assert "secret" in show(other, BOARD)
