@@ -136,11 +136,12 @@ class _Group(_FastStart, TyperGroup):
                     formatter.write_dl([(n, shown[n].get_short_help_str(room)) for n in names])
 
 
-def group(name: str, text: str) -> typer.Typer:
+def group(name: str, text: str, epilog: str | None = None) -> typer.Typer:
     """A group of commands that starts fast: plain help."""
     return typer.Typer(
         name=name,
         help=text,
+        epilog=epilog,
         cls=_Group,
         no_args_is_help=True,
         pretty_exceptions_enable=False,

@@ -42,7 +42,13 @@ if TYPE_CHECKING:
 COMPLETE = "_FPBENCH_COMPLETE"
 """Environment variable by which typer's scripts ask for completions."""
 
-app = group("fpbench", "Measure what fair machine-learning models give away about people.")
+_BEGIN = """\b
+Begin with a table of yours:  fpbench assess TABLE --people PEOPLE
+or, in a checkout, with this matrix:  fpbench run benchmarks/quickstart.toml
+"""
+app = group(
+    "fpbench", "Measure what fair machine-learning models give away about people.", _BEGIN
+)
 app.add_typer(data_cli.app, name="data")
 app.command(cls=Command)(leaderboard_cli.leaderboard)
 app.command(cls=Command)(leaderboard_cli.compare)
@@ -257,7 +263,7 @@ def run(
     max_cells: MaxCells = MAX_CELLS,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """Run a matrix, and say what its results mean.
+    """Run a matrix (a TOML file), and say what its results mean.
 
     Cells that are done are not run again.
 

@@ -14,7 +14,12 @@ RSCRIPT = shutil.which("Rscript")
 def run_r(*arguments, **options):
     environment = {**os.environ, "RETICULATE_PYTHON": sys.executable}
     return subprocess.run(
-        [RSCRIPT, *arguments], env=environment, capture_output=True, text=True, **options
+        [RSCRIPT, *arguments],
+        check=False,
+        env=environment,
+        capture_output=True,
+        text=True,
+        **options,
     )
 
 
