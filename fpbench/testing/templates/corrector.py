@@ -48,11 +48,13 @@ def _count_missing(problem: Problem, values: np.ndarray) -> float:
     for claim in problem.constraints:
         assert isinstance(claim, RateConstraint)
         unfairness = claim.unfairness(values, problem.predictions, problem.labels, problem.groups)
-        people = np.zeros(len(values), dtype=bool)
-        for part in claim.slices(problem.labels):
-            people |= True if part is None else part
-        empty = problem.groups - len(np.unique(values[people]))
-        far += max(float(unfairness - claim.exact_tolerance), 0.0) + empty
+        far += max(float(unfairness - claim.exact_tolerance), 0.0)
+        everybody = np.ones(len(values), dtype=bool)
+        slices = [everybody if one is None else one for one in claim.slices(problem.labels)]
+        whole = [np.logical_or.reduce(slices)]
+        for people in slices if claim.every_slice else whole:
+            empty = problem.groups - len(np.unique(values[people]))
+            far += empty if people.any() else 0
     return far
 
 
