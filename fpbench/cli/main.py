@@ -46,9 +46,7 @@ _BEGIN = """\b
 Begin with a table of yours:  fpbench assess TABLE --people PEOPLE
 or, in a checkout, with this matrix:  fpbench run benchmarks/quickstart.toml
 """
-app = group(
-    "fpbench", "Measure what fair machine-learning models give away about people.", _BEGIN
-)
+app = group("fpbench", "Measure what fair machine-learning models give away about people.", _BEGIN)
 app.add_typer(data_cli.app, name="data")
 app.command(cls=Command)(leaderboard_cli.leaderboard)
 app.command(cls=Command)(leaderboard_cli.compare)
