@@ -120,7 +120,7 @@ class ReportRelease:
             f"{verdict}: {len(self.report):,} rows in {len(self.tables):,} tables; {near}.",
             f"Guaranteed: {own}; nobody's group can be proven.",
             f"Attacked: {int(told.proven.sum()):,} proven, {int(told.sure.sum()):,} sure; the "
-            f"share guessed right rises by {100 * told.leak:+.2f} points{most}.",
+            f"share guessed right changes by {100 * told.leak:+.2f} points{most}.",
             f"{(_CHOSEN if self.chosen else _GIVEN).capitalize()}.",
         ])  # fmt: skip
 
