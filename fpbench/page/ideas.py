@@ -229,7 +229,7 @@ def _make_report_ideas(run: Gathered) -> Figure | None:
             for front, name in ((True, "front"), (False, "others"))
             if points[front]
         )
-        if sum(map(len, points.values())) > 1:
+        if len({point.x for part in points.values() for point in part}) > 1:
             panels.append(Panel(board.scope.removeprefix("data set "), series))
     if not panels:
         return None

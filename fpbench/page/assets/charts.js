@@ -48,7 +48,7 @@ const layout = (x, y, more = {}) => {
     title: { text: folded(said.title, said.narrow ? 18 : TITLE), standoff: 8 }, type: said.log ? 'log' : 'linear', gridcolor: ink('line'), zerolinecolor: ink('line'),
     linecolor: ink('dim'), automargin: true, tickformat: said.log ? '~g' : undefined,
     ...(said.log ? { exponentformat: 'power', minor: { showgrid: false }, dtick: said.decades > 2.5 ? 1 : 'D2' } : { nticks: 6 }),
-    ...(said.words ? { title: undefined, tickvals: said.words.map((_, i) => i), ticktext: told(said.words).map((word) => folded(word, said.down ? FOLD : BAR)), tickangle: 0, range: said.down ? [said.words.length - 0.4, -0.6] : [-0.6, said.words.length - 0.4] } : {}),
+    ...(said.words ? { title: undefined, tickvals: said.words.map((_, i) => i), ticktext: told(said.words).map((word) => folded(word, said.down ? FOLD : BAR)), tickangle: said.down ? 0 : 'auto', range: said.down ? [said.words.length - 0.4, -0.6] : [-0.6, said.words.length - 0.4] } : {}),
     ...(said.range ? { range: said.range } : {}),
   });
   return {
