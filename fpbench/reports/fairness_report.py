@@ -39,8 +39,7 @@ from fpbench.reports.reading.files import (
 )
 from fpbench.reports.reading.known_names import KnownNames
 from fpbench.reports.reading.long_form import read_frame
-from fpbench.reports.reading.metric_frames import read_metric_frames
-from fpbench.reports.reading.tables import read_table
+from fpbench.reports.reading.tables import is_metric_frame, read_table
 from fpbench.reports.rows import ReportedPeople, ReportRows
 from fpbench.reports.slices import (
     REPORT_METRICS,
@@ -473,27 +472,37 @@ class FairnessReport(ReportRows):
     ) -> FairnessReport:
         """The report in frames of fairlearn: rates by group, sliced by their control features.
 
-        `count`, if the frame has it, is the size of a selection rate's group; sizes of other rates
-        are unknown, and limited by the rates alone.
-
         Parameters
         ----------
         *metric_frames
             One for each table, whose columns are the control features.
         metrics
             Which metrics to read, and as which of ours: `{"my rate": "selection-rate"}`. By
-            default all by their names, which are those of the field: `selection_rate`, `TPR`,
-            `recall_score`, `false_negative_rate`, ...; and `count`.
+            default all by their names, as `read` does.
         groups, decimals
             As in `from_frame`.
 
         Raises
         ------
         InputError
-            If no counts follow from a metric, a frame has several sensitive features, or two
-            frames disagree.
+            If no counts follow from a metric, or two frames disagree.
         """
-        return cls._of(read_metric_frames(metric_frames, metrics, groups, decimals))
+        import pandas as pd
+
+        for frame in metric_frames or (None,):
+            if not is_metric_frame(frame):
+                raise InputError(
+                    f"a MetricFrame of fairlearn is needed, not {type(frame).__name__}"
+                )
+        mapping = dict(metrics or {})
+        if metrics is not None:
+            tables = (pd.DataFrame(frame.by_group) for frame in metric_frames)
+            own = {str(name) for table in tables for name in table.columns}
+            for name in metrics:
+                check_choice("metric of the frame", name, own)
+            mapping = dict.fromkeys(own - {"count"}, "-") | mapping
+        names = KnownNames(mapping=mapping)
+        return read_by_names(metric_frames, names, (), groups=groups, decimals=decimals)
 
     @classmethod
     def per_rule(

@@ -134,15 +134,18 @@ def read_table(
     decimals: int | None = None,
     strict: bool = False,
 ) -> ReportRows:
-    """The report of a file, frame or `MetricFrame`; see `FairnessReport.read`."""
+    """The report of a file, frame, or of one `MetricFrame` or more; see `FairnessReport.read`."""
     if unit is not None:
         check_choice("unit", unit, UNITS)
     long: ReportRows | InputError | None = None
-    if _is_metric_frame(source):
-        grids = [_take_metric_frame(source, names)]
-        decimals = FULL if decimals is None else decimals  # nobody rounded it
+    frames = source if isinstance(source, tuple) else (source,)
+    if frames and all(map(is_metric_frame, frames)):
+        grids = [_take_metric_frame(frame, names) for frame in frames]
+        body = (cell for grid in grids for row in grid.rows[1:] for cell in row[grid.keys :])
+        if decimals is None and not any(isinstance(cell, str) and cell for cell in body):
+            decimals = FULL  # nobody rounded it
         if not secret and not names.secrets:
-            names, secret = _find_levels(source, names)
+            names, secret = _find_levels(frames, names)
     else:
         long, certain = _read_long_form(source, names, secret, groups, decimals)
         if certain and isinstance(long, ReportRows):
@@ -220,7 +223,8 @@ def _read_long_form(
     return report, own or bool((whole or report.rounding is not None) and not strange)
 
 
-def _is_metric_frame(source: Any) -> bool:
+def is_metric_frame(source: Any) -> bool:
+    """Whether it is a `MetricFrame` of fairlearn."""
     return hasattr(source, "by_group") and hasattr(source, "sensitive_levels")
 
 
@@ -231,6 +235,8 @@ def _take_metric_frame(frame: Any, names: KnownNames) -> Grid:
     table = frame.by_group
     table = table.to_frame() if isinstance(table, pd.Series) else table.copy()
     table.columns = list(map(str, table.columns))
+    if not len(table):
+        raise InputError("the MetricFrame has no rows: it is of nobody")
     nobody = table.isna().all(axis=1)
     if "count" in table:
         table["count"] = table["count"].fillna(0)
@@ -246,15 +252,19 @@ def _take_metric_frame(frame: Any, names: KnownNames) -> Grid:
     return from_frame(table, "the MetricFrame")
 
 
-def _find_levels(frame: Any, names: KnownNames) -> tuple[KnownNames, tuple[str, ...]]:
-    """The sensitive features of a frame, with their groups."""
-    index = frame.by_group.index
-    secret = tuple(map(str, frame.sensitive_levels))
-    secrets = {
-        name: name_values(sorted(map(str, index.get_level_values(own).unique())))
-        for name, own in zip(secret, frame.sensitive_levels, strict=True)
-    }
-    return replace(names, secrets=secrets), secret
+def _find_levels(frames: Sequence[Any], names: KnownNames) -> tuple[KnownNames, tuple[str, ...]]:
+    """The sensitive features of frames, with their groups."""
+    texts: dict[str, set[str]] = {}
+    whose = {tuple(map(str, frame.sensitive_levels)): None for frame in frames}
+    if len(whose) > 1:
+        listed = "; ".join(map(", ".join, whose))
+        raise InputError(f"the frames are by different sensitive features: {listed}")
+    for frame in frames:
+        for own in frame.sensitive_levels:
+            values = frame.by_group.index.get_level_values(own)
+            texts.setdefault(str(own), set()).update(map(str, values))
+    secrets = {name: name_values(sorted(own)) for name, own in texts.items()}
+    return replace(names, secrets=secrets), tuple(secrets)
 
 
 def cross_names(names: KnownNames, secret: Sequence[str]) -> list[str] | None:
