@@ -107,6 +107,12 @@ def has_interval(text: str) -> bool:
     return match is not None and match.start() > 0
 
 
+def has_shares(values: Iterable[object]) -> bool:
+    """Whether numbers are shares: none is above 1, and one has decimals."""
+    cells = [cell for value in values if (cell := read_cell(value)) and cell.exact]
+    return any(cell.low % 1 for cell in cells) and all(0 <= cell.low <= 1 for cell in cells)
+
+
 def find_decimal_mark(texts: Iterable[str]) -> str | None:
     """The decimal mark of a table, by what only one reading allows; None if nothing tells.
 

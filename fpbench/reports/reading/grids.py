@@ -19,7 +19,9 @@ from zipfile import BadZipFile, ZipFile
 from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError, tell_extra
 from fpbench.base.files import read_file
+from fpbench.reports.reading.cells import read_cell
 from fpbench.reports.reading.long_form import check_width
+from fpbench.reports.reading.metric_names import is_comparison, read_heading
 from fpbench.reports.slices import LONGEST
 from fpbench.tabular.table_files import parse_parquet
 
@@ -36,7 +38,14 @@ _LATEX_RULES = re.compile(
     r"\\(?:toprule|midrule|bottomrule|hline|c(?:mid)?(?:line|rule)(?:\([lr]+\))?\{[^}]*\})"
     r"|\\(?:begin|end)\{[^}]*\}(?:\[\w\])?(?:\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})?|\\centering"
 )
-_MARKUP = re.compile(r"\\[a-z]+\{([^{}]+)\}|(?<!\*)\*\*([^*]+)\*\*|^\s*\$(.+)\$\s*$")
+_MARKUP = re.compile(
+    r"\\[a-z]+\{([^{}]+)\}|(?<!\*)\*\*([^*]+)\*\*|^\s*\$(.+)\$\s*$|^\s*\{([^{}]+)\}\s*$"
+)
+_THOUSANDS = re.compile(r"[^,]*\d(?:,\d{3}(?!\d)[^,]*)+")
+"""A line whose commas are all within numbers."""
+_ALIGNED = re.compile(r"\d {2,}[\d.]")
+_NO_ROW = re.compile(r"\s*(?:# (?:A tibble|Groups:).*|(?:<\w+>\s*)+|[-+|=\s]*)")
+"""Lines that are drawn, and what R writes above a tibble."""
 _RULE = re.compile(r":?-{2,}:?|={2,}|\+-*")
 
 
@@ -186,13 +195,20 @@ def _parse_text(text: str, name: str) -> Grid:
         wide = {width: count for width, count in widths.items() if width > 1}
         if wide:
             width = max(wide, key=lambda one: (wide[one], one))
+            first = next(row for row in rows if len(row) == width)
+            if separator == "," and (
+                _THOUSANDS.fullmatch(",".join(first))
+                or 4 * sum(wide.values()) < sum(widths.values())
+            ):
+                continue  # it is in numbers, or titles
             if (wide[width], width) > score:
                 best, score = rows, (wide[width], width)
     if _LATEX.search(text):
         best = _split_latex(text)
-    sparse = not best
+    bars = any(_ALIGNED.search(cell) for row in best for cell in row) and "|" in text
+    sparse = bars or not best
     if sparse:
-        best = _split_aligned(text)
+        best = _split_aligned(text.replace("|", "  ") if bars else text)
     if (
         best
         and any(row and row[0] == "" and row[-1] == "" for row in best)
@@ -217,7 +233,7 @@ def _parse_text(text: str, name: str) -> Grid:
 def _split_latex(text: str) -> list[list[str]]:
     """The cells of a LaTeX table; one over several columns is followed by blanks."""
     rows = []
-    body = re.sub(r"\\multirow\{[^}]*\}\{[^}]*\}", "", text)
+    body = re.sub(r"\\multirow(?:\[\w\])?\{[^}]*\}\{[^}]*\}", "", text)
     for line in re.split(r"\\\\|\\tabularnewline", body):
         row: list[str] = []
         for cell in re.split(r"(?<!\\)&", re.sub(_LATEX_RULES, "", line)):
@@ -229,12 +245,24 @@ def _split_latex(text: str) -> list[list[str]]:
 
 
 def _split_aligned(text: str) -> list[list[str]]:
-    """The fields of aligned columns, as pandas prints them."""
+    """The fields of columns that are apart by blanks, or aligned, as pandas prints them."""
     import pandas as pd
 
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in text.splitlines() if not _NO_ROW.fullmatch(line)]
     if sum(map(len, lines)) * bool(lines) > _MOST_CELLS or len(lines) < 2:
         return [[line] for line in lines]
+    for blanks in (r"\s{2,}|\t", r"\s+"):
+        rows = [re.split(blanks, line.strip()) for line in lines]
+        wide = [row for row in rows if len(row) > 1]
+        texts = sum(not any(map(str.isdigit, "".join(row[1:]))) for row in wide)
+        if (
+            len({len(row) for row in wide}) == 1
+            and len(wide[0]) > 2
+            and (blanks[2] == "{" or texts < 2)
+        ):
+            return rows
+    if rows := _split_words(lines):
+        return rows
     frame = pd.read_fwf(
         StringIO("\n".join(lines)), header=None, dtype=str, keep_default_na=False,
         infer_nrows=len(lines),
@@ -242,11 +270,50 @@ def _split_aligned(text: str) -> list[list[str]]:
     return [list(map(str.strip, row)) for row in frame.astype(str).itertuples(index=False)]
 
 
+def _split_words(lines: Sequence[str]) -> list[list[str]]:
+    """Rows of a text and numbers, a blank apart, as a PDF is copied; none where it is no such text.
+
+    Headings are cut so that each but the first is known, and that is as short as can be.
+    """
+    words = [line.split() for line in lines]
+    numbers = [
+        next((k for k, one in enumerate(reversed(own)) if read_cell(one) is None), 0)
+        for own in words
+    ]
+    width = max((k for k in numbers if numbers.count(k) > 1), default=0)
+    if width < 2:
+        return []
+    rows = []
+    for line, own, k in zip(lines, words, numbers, strict=True):
+        cut = _cut_headings(own, width) if k == 0 else None
+        if k == width:
+            cut = [" ".join(own[:-k]), *own[-k:]]
+        rows.append(cut or [line])
+    return (
+        rows if any(len(row) > 1 and k == 0 for row, k in zip(rows, numbers, strict=True)) else []
+    )
+
+
+def _cut_headings(words: Sequence[str], parts: int) -> list[str] | None:
+    """The first words, and then this many headings of metrics."""
+    ends: dict[tuple[int, int], list[str]] = {(len(words), 0): []}
+    # Headings that the last words are, by where these start, and how many.
+    for start in range(len(words) - 1, -1, -1):
+        for end in range(start + 1, min(start + 6, len(words)) + 1):
+            text = " ".join(words[start:end])
+            if read_heading(text)[0] or is_comparison(text):
+                for (other, many), rest in list(ends.items()):
+                    if other == end and many < parts:
+                        ends.setdefault((start, many + 1), [text, *rest])
+    first = min((start for start, many in ends if many == parts and start), default=0)
+    return [" ".join(words[:first]), *ends[first, parts]] if first else None
+
+
 def _drop_markup(text: str) -> str:
     """A text without what LaTeX and Markdown write around it."""
-    while (plain := _MARKUP.sub(lambda found: found[1] or found[2] or found[3], text)) != text:
+    while (plain := _MARKUP.sub(lambda found: found[found.lastindex or 0], text)) != text:
         text = plain
-    return re.sub(r"\\([%&#$_])", r"\1", text).strip()
+    return re.sub(r"\\([%&#$_ ])", r"\1", text).strip()
 
 
 def _split(text: str, separator: str) -> Iterator[list[str]]:

@@ -41,6 +41,7 @@ _SAME = tuple(
     )
 )
 """Names of the same group."""
+_NAMED = re.compile(r"(.+?)\s*[:=]\s*(.+)|(.+\S)\s+(?:sub)?total", re.IGNORECASE)
 _ONE, _ZERO = {"1", "1.0", "true", "yes", "positive"}, {"0", "0.0", "false", "no", "negative"}
 _MOST_VALUES = 1000
 """Different values of a column that cuts slices."""
@@ -147,6 +148,11 @@ class KnownNames:
         for one in (fold(text), name):
             if found := [(column, own[one]) for column, own in values.items() if one in own]:
                 return found
+        if match := _NAMED.fullmatch(text):  # `sex: Female`, or `Female total`
+            of, value, part = match.groups()
+            column = self.find_column(of) if of else None
+            if part or column in values:
+                return self._find(part or value, [column] if column else columns)
         same = next((names for names in _SAME if name in names), frozenset())
         alike = {
             column: [value for known, value in own.items() if known in same]

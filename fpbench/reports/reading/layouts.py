@@ -17,7 +17,13 @@ from typing import Any, NamedTuple
 from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.text import hyphenate
-from fpbench.reports.reading.cells import Cell, find_decimal_mark, has_interval, read_cell
+from fpbench.reports.reading.cells import (
+    Cell,
+    find_decimal_mark,
+    has_interval,
+    has_shares,
+    read_cell,
+)
 from fpbench.reports.reading.grids import Grid
 from fpbench.reports.reading.known_names import (
     LABEL,
@@ -66,6 +72,9 @@ _AGGREGATES = (
      "count": "people", "size": "people"},
     {"mean": "prevalence", "average": "prevalence", "sum": "labelled", "count": "people"},
 )  # fmt: skip
+_GENERIC = {"n", "count", "counts", "number", "size", "frequency", "freq", "anzahl", "effectif"}
+"""Names of numbers of those whom a title names."""
+_EXCEL = {"row-labels", "column-labels", "zeilenbeschriftungen", "spaltenbeschriftungen"}
 _PUBLISHED = {"s", "z", "safe", "published", "ok", "pass", "", "false", "0", "no"}
 _FOOTNOTE = re.compile(
     r"(?:note|source|\*|\u2020|quelle|[(\[]?[a-z\d][)\]]|[\u00b9\u00b2\u00b3])", re.IGNORECASE
@@ -105,8 +114,8 @@ def read_layouts(grids: Sequence[Grid], names: KnownNames) -> Layout:
     """The facts of all tables in grids; InputError if there is none, or one has two meanings."""
     layout = Layout()
     for grid in grids:
-        for title, rows in _split_blocks(grid, names):
-            _Block(grid, title, rows, names, layout).read()
+        for titles, rows in _split_blocks(grid, names):
+            _Block(grid, titles, rows, names, layout).read()
     if not layout.facts:
         whys: dict[str, list[str]] = {}
         for name, why in {**layout.unread, **layout.follows}.items():
@@ -142,14 +151,12 @@ def _is_word(cell: str) -> bool:
     )
 
 
-def _split_blocks(  # noqa: PLR0912
-    grid: Grid, names: KnownNames
-) -> Iterator[tuple[str, list[list[Any]]]]:
+def _split_blocks(grid: Grid, names: KnownNames) -> Iterator[tuple[list[str], list[list[Any]]]]:
     """The tables in a grid, with the titles above; apart by blank rows, or new headings."""
     width = max(map(len, grid.rows), default=0)
     padded = [[*row, *[""] * (width - len(row))] for row in grid.rows]
     if grid.levels is not None:
-        yield "", padded
+        yield [], padded
         return
     segments: list[list[list[Any]]] = [[]]
     for row in padded:
@@ -157,7 +164,7 @@ def _split_blocks(  # noqa: PLR0912
             segments[-1].append(row)
         elif segments[-1]:
             segments.append([])
-    title = ""
+    titles: list[str] = []
     segments = [segment for segment in segments if segment]
     for segment, after in zip(segments, [*segments[1:], None], strict=True):
         if len(segment) == 1 and after is not None:
@@ -165,15 +172,13 @@ def _split_blocks(  # noqa: PLR0912
             if len(_list_filled(row)) == max(len(_list_filled(one)) for one in after) > 1:
                 after.insert(0, row)  # headings apart from their rows
             else:  # a title, perhaps with commas
-                title = ", ".join(str(row[j]) for j in _list_filled(row))
+                titles.append(", ".join(str(row[j]) for j in _list_filled(row)))
             continue
         wide = [len(_list_filled(row)) > 1 for row in segment]
-        if not any(wide):
-            title = str(segment[-1][_list_filled(segment[-1])[0]])
+        first = wide.index(True) if any(wide) else len(segment)
+        titles += [str(row[_list_filled(row)[0]]) for row in segment[:first]]
+        if first == len(segment):
             continue
-        first = wide.index(True)
-        if first:
-            title = str(segment[first - 1][_list_filled(segment[first - 1])[0]])
         rows = segment[first:]
         while (
             len(rows) > 1
@@ -185,11 +190,11 @@ def _split_blocks(  # noqa: PLR0912
         for place in range(2, len(rows)):
             if _is_heading_again(rows, place, start, names):
                 end = place - 1 if len(_list_filled(rows[place - 1])) == 1 else place
-                yield title, _drop_blank_columns(rows[start:end])
-                title = str(rows[end][_list_filled(rows[end])[0]]) if end < place else ""
+                yield titles, _drop_blank_columns(rows[start:end])
+                titles = [str(rows[end][_list_filled(rows[end])[0]])] if end < place else []
                 start = place
-        yield title, _drop_blank_columns(rows[start:])
-        title = ""
+        yield titles, _drop_blank_columns(rows[start:])
+        titles = []
 
 
 def _is_heading(row: Sequence[Any], names: KnownNames) -> bool:
@@ -251,28 +256,41 @@ class _Column:
     """Whether nothing is lost thereby."""
 
 
+def _check_same(one: dict[str, str], other: dict[str, str], where: str) -> None:
+    """Refuse a number that is of two groups."""
+    for key, value in other.items():
+        if one.get(key, value) != value:
+            raise InputError(
+                f"{where}: is of {one[key]!r} and {value!r} by {key.lstrip('@')!r}: leave the "
+                "column of one out, --map HEADING=-"
+            )
+
+
 class _Block:
     """One table: headings, and rows of keys and numbers."""
 
     def __init__(
-        self, grid: Grid, title: str, rows: list[list[Any]], names: KnownNames, layout: Layout
-    ) -> None:
-        self.grid, self.title, self.names, self.layout = grid, title, names, layout
+        self, grid: Grid, titles: list[str], rows: list[list[Any]], names: KnownNames,
+        layout: Layout,
+    ) -> None:  # fmt: skip
+        self.grid, self.titles, self.names, self.layout = grid, titles, names, layout
+        self.title = title = titles[-1] if titles else ""
         depth, self.levels = self._find_heads(rows)
         self.heads, self.rows = self._fill_heads(rows[:depth]), rows[depth:]
         self.mark = "."
-        self.titled = self._read_title()
+        self.titled = self._read_titles()
         self.name = f"{grid.name}{f', below {show_value(title)}' if title else ''}"
 
     def _find_heads(self, rows: list[list[Any]]) -> tuple[int, tuple[str, ...]]:
         """The number of rows of headings, and names of their levels."""
         if self.grid.levels is not None:
             return len(self.grid.levels), self.grid.levels
-        for place in range(2, min(_MOST_HEADS, len(rows) - 2) + 1):  # pandas' row of index names
+        for place in range(1, min(_MOST_HEADS, len(rows) - 2) + 1):  # pandas' row of index names
             own = _list_filled(rows[place])
             if (
                 own == list(range(len(own)))
-                and len(set(map(str, rows[0]))) < len(rows[0])
+                and len(set(map(str, rows[0]))) < len(rows[0]) + (place == 1)
+                and (place > 1 or all(self.names.find_column(str(rows[1][j])) for j in own))
                 and 0 < len(own) < len(rows[place])
                 and all(
                     len(_list_filled(row)) > len(own) and set(_list_filled(row)) - set(own)
@@ -296,7 +314,10 @@ class _Block:
                     or len(set(map(str, rows[depth - 1]))) < len(rows[depth - 1])
                 )
             )
-            bits = _is_blank(row[0]) and all(not _is_blank(later[0]) for later in rows[depth + 1 :])
+            bits = _is_blank(row[0]) and (
+                all(not _is_blank(later[0]) for later in rows[depth + 1 :])
+                or all(self.names.read_bit(str(row[j])) for j in own)
+            )
             if not (texts or (bits and len(own) > 1)):
                 break
             depth += 1
@@ -315,14 +336,51 @@ class _Block:
                 row[place] = row[place] or (row[place - 1] if not self.grid.levels else "")
         return texts
 
-    def _read_title(self) -> dict[str, str]:
-        """What a title like `Sales`, or `dept: Sales`, says of the whole table."""
-        name, _, value = re.sub(r"\s*[:=]\s*", "=", self.title, count=1).partition("=")
-        column = self.names.find_column(name) if value else None
-        if column is not None:
-            return {column: self.names.find_values(column).get(fold(value), value)}
-        found = self.names.find_value(self.title)
-        return dict(found) if len(found) == 1 else self.names.find_crossing(self.title) or {}
+    def _read_titles(self) -> dict[str, str]:
+        """What titles like `Sales`, or `dept: Sales`, say of the whole table."""
+        told: dict[str, str] = {}
+        for title in self.titles:
+            name, _, value = re.sub(r"\s*[:=]\s*", "=", title.strip(", "), count=1).partition("=")
+            column = self.names.find_column(name) if value else None
+            if column is not None:
+                told[column] = self.names.find_values(column).get(fold(value), value)
+                continue
+            found = self.names.find_value(title)
+            told |= dict(found) if len(found) == 1 else self.names.find_crossing(title) or {}
+        return told
+
+    def _check_titles(self, columns: list[_Column]) -> None:
+        """Refuse a title that may say whose numbers these are, as `Hires in Sales`."""
+        names = self.names
+        read = {key for column in columns for key in (column.key, *column.keys)} | {*self.titled}
+        for title in self.titles:
+            words = re.findall(r"[^\s,;:.()]+", title)[:40]
+            values: dict[str, set[str]] = {}
+            for many in range(1, 5):
+                for place in range(len(words) - many + 1):
+                    text = " ".join(words[place : place + many])
+                    if len(text) > 2 and text.casefold() != text.upper():
+                        for column, value in names.find_value(text):
+                            values.setdefault(column, set()).add(value)
+            for column, own in values.items():
+                if len(own) == 1 and not {column, _LEVEL} & read and names.map(title) == title:
+                    raise InputError(
+                        f"{self.grid.name}: the title {title!r} may say that all people of the "
+                        f"table are {min(own)!r} by {column!r}, or not: --map {title!r}="
+                        f"{min(own)!r} says so, --map {title!r}=- the other"
+                    )
+        counted = read_title(" - ".join(self.titles))
+        numbers = {column.reading for column in columns if column.reading}
+        if counted is None or counted in numbers or numbers != {Reading("people")}:
+            return
+        for j in range(len(columns)):
+            for _, text in self._parts(j):
+                if hyphenate(names.map(text)) in _GENERIC:
+                    raise InputError(
+                        f"{self.grid.name}: {text!r} below {self.title!r} may be people, or "
+                        f"{counted.metric}: say which, --map {text}=people or --map "
+                        f"{text}={counted.metric}"
+                    )
 
     def read(self) -> None:
         """Add the facts of the table to the layout."""
@@ -340,6 +398,7 @@ class _Block:
         self._find_measure(columns)
         self._find_level_keys(columns)
         self._check_columns(columns)
+        self._check_titles(columns)
         numbers = [j for j, column in enumerate(columns) if not column.key and not column.unread]
         self.mark = self._find_mark(columns, numbers)
         keys = [j for j, column in enumerate(columns) if column.key]
@@ -373,14 +432,15 @@ class _Block:
         column = _Column(" ".join(dict.fromkeys(text for _, text in parts)))
         self.layout.columns += 1
         whole = names.map(column.name)
-        if whole == "-":
-            return replace(column, unread="is left out as asked", follows=True)
-        if whole != column.name:
-            parts = [("", whole)]
         filled = [cell for cell in cells if not _is_blank(cell)]
         textual = sum(map(_is_text, filled)) * 2 > len(filled) or (
             not any(self._has_digits(cell) for cell in filled) and bool(filled)
         )
+        if whole == "-" or (textual and is_comparison(column.name)):
+            why = "is left out as asked" if whole == "-" else "compares groups"
+            return replace(column, unread=why, follows=True)
+        if whole != column.name:
+            parts = [("", whole)]
         special = self._find_special(parts, filled, textual)
         if special:
             return replace(column, key=special)
@@ -401,7 +461,7 @@ class _Block:
             key = names.find_column(column.name) or unknown_people
             return replace(column, key=key or self._find_key(column.name, filled))
         unknown: list[str] = []
-        parts = self._find_aggregates(parts)
+        parts = self._find_aggregates(self._name_levels(parts))
         if any((cell := read_cell(one)) and cell.parts for one in filled if isinstance(one, str)):
             parts = [(level, re.sub(r"[(\[] *% *[)\]]", "", text)) for level, text in parts]
         for level, text in parts:
@@ -413,11 +473,27 @@ class _Block:
             and not self._is_hidden_all(filled)
         ):
             return replace(column, key=self._find_key(column.name, filled), reading=None, keys={})
+        counted = {fold(name): "selection-rate" for name in names.predictions}
+        counted |= {fold(names.label): "prevalence"} if names.label else {}
+        mean = counted.get(fold(column.name))
+        if mean is not None and has_shares(filled):  # as pandas' mean() calls it
+            column.reading = Reading(mean)
         return self._settle(column, unknown, filled)
+
+    def _name_levels(self, parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """A heading `hired` above `0` as the value of a level, without names of Excel's levels."""
+        parts = [part for part in parts if fold(part[1]) not in _EXCEL]
+        bits = {fold(one) for one in (*self.names.predictions, self.names.label or "")} - {""}
+        for place, ((_, name), (level, text)) in enumerate(itertools.pairwise(parts)):
+            if not level and fold(name) in bits and self.names.read_bit(text):
+                return [*parts[:place], (name, text), *parts[place + 2 :]]
+        return parts
 
     def _find_aggregates(self, parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """A heading like `mean` and `hired`, or `Sum of hired`, as that of a metric."""
-        of_each = re.compile(r"(?<=^sum) of |(?<=^mean) of |(?<=^average) of ", re.IGNORECASE)
+        of_each = re.compile(
+            r"(?<=^sum) of |(?<=^count) of |(?<=^mean) of |(?<=^average) of ", re.IGNORECASE
+        )
         both = [(level, one) for level, text in parts for one in of_each.split(text)]
         counted = {fold(name): _AGGREGATES[0] for name in self.names.predictions}
         counted |= {fold(self.names.label): _AGGREGATES[1]} if self.names.label else {}
@@ -486,6 +562,8 @@ class _Block:
             return _METRIC
         if known.frame is None and not any(map(known.find_group, texts)):
             return name or self.title or "group"
+        if texts and all(map(known.find_column, texts)):
+            return _ATTRIBUTE
         whose = [dict(known.find_value(text)) for text in texts]
         shared = [c for c in dict.fromkeys(c for one in whose for c in one)
                   if all(c in one for one in whose)]  # fmt: skip
@@ -684,7 +762,12 @@ class _Block:
         }
         if len(open_) < 2 or not self.names.predictions:
             return
-        if self.names.label is not None and LABEL not in {column.key for column in columns}:
+        of = PREDICTION
+        if fold(self.title) == fold(self.names.label or ""):
+            of = LABEL
+        elif fold(self.title) not in {fold(name) for name in self.names.predictions} and (
+            self.names.label is not None and LABEL not in {column.key for column in columns}
+        ):
             one, zero = open_["1"].name, open_["0"].name
             raise InputError(
                 f"{self.grid.name}: the headings {zero!r} and {one!r} may be predictions, or "
@@ -692,7 +775,7 @@ class _Block:
                 f"{one!r}=labelled and --map {zero!r}=- the second"
             )
         for bit, column in open_.items():
-            column.unread, column.keys[PREDICTION] = "", bit
+            column.unread, column.keys[of] = "", bit
 
     def _find_measure(self, columns: list[_Column]) -> None:
         """Leave out a column that names one measure, whose numbers have headings of their own."""
@@ -769,7 +852,13 @@ class _Block:
         """Find the metric of numbers whose heading does not name it."""
         if any(c.key in (_METRIC, PREDICTION) for c in columns) or PREDICTION in column.keys:
             return
-        column.reading = read_heading(self.names.map(VALUE))[0] or read_title(self.title)
+        corners = [self._find_aggregates(self._parts(j)) for j, c in enumerate(columns) if c.key]
+        column.reading = (
+            read_heading(self.names.map(VALUE))[0]
+            or read_title(" - ".join(self.titles))
+            or next((own for parts in corners for _, text in parts[:-1]
+                     if (own := read_heading(text)[0])), None)
+        )  # fmt: skip
         if column.reading is None:
             told = "the title names no metric" if self.title else "no title names it"
             column.unread = (
@@ -880,7 +969,10 @@ class _Block:
                 if (bit := names.read_bit(text)) is not None:
                     read[key] = bit
             elif text and key != _ATTRIBUTE:
-                self._read_key(read, key, text, attribute, where)
+                own: dict[str, str] = {}
+                self._read_key(own, key, text, attribute, where)
+                _check_same(read, own, where)
+                read |= own
         return read
 
     def _read_key(
@@ -959,6 +1051,7 @@ class _Block:
                 column = columns[j]
                 if long and j in over:
                     continue
+                _check_same(own, column.keys, f"{self.grid.name}, row {place}")
                 both = {**self.titled, **own, **column.keys}
                 told = column.reading or reading
                 if PREDICTION in both and (told is None or told.metric == "people"):

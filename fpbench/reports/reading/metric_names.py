@@ -93,8 +93,8 @@ UNREAD = frozenset({
 })  # fmt: skip
 """Metrics of the field that reports are not read for, though they tell of groups, too."""
 _COMPARES = re.compile(
-    r"difference|-diff$|^diff-|ratio$|impact|disparit|parity|four-fifths|4-5|80-rule|"
-    r"rule-of-thumb|significan|pass-fail|adverse|max-rate|reference"
+    r"difference|-diff$|^diff-|ratio$|impact|disparit|parity|four-fifths|4[-/]5|80-rule|"
+    r"rule-of-thumb|significan|pass-fail|adverse|max-rate|reference|ref-group"
 )
 """Names of what compares groups."""
 _SHARE = re.compile(r"^(?:percent|percentage|pct|share|proportion|fraction|rate)-(?:of-)?|-"

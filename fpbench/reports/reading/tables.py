@@ -435,7 +435,10 @@ class _Builder:
             )
         for fact, count in zip(facts, counts, strict=False):
             if count.exact and (count.low != round(count.low) or count.low < 0):
-                raise InputError(f"{fact.where}: {fact.cell.text!r} is no whole number of people")
+                raise InputError(
+                    f"{fact.where}: {fact.cell.text!r} is no whole number of people (if it is a "
+                    "rate, --map HEADING=selection-rate says so)"
+                )
         return Cell(counts[0].text, low, high)
 
     def find_size(self, key: Any, metric: str) -> int:

@@ -1,0 +1,114 @@
+"""Tables as statistical programs, spreadsheets, PDFs and audits print them: read, or refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fpbench import InputError
+from fpbench.reports.fairness_report import FairnessReport
+from fpbench.reports.reading.grids import parse_table
+from fpbench.reports.reading.known_names import KnownNames
+from fpbench.reports.reading.tables import read_tables
+
+RNG = np.random.default_rng(3)
+N = 2400
+PEOPLE = pd.DataFrame({
+    "sex": RNG.choice(["Female", "Male"], N, p=[0.45, 0.55]),
+    "department": RNG.choice(["Sales", "Legal", "R&D"], N),
+})  # fmt: skip
+PEOPLE["hired"] = (RNG.random(N) < np.where(PEOPLE.sex == "Male", 0.6, 0.35)).astype(int)
+PEOPLE["good"] = (RNG.random(N) < 0.5).astype(int)
+BY_SEX = PEOPLE.groupby("sex").hired.agg(["size", "sum", "mean"])
+BY_BOTH = PEOPLE.groupby(["department", "sex"]).hired.agg(["size", "sum", "mean"])
+COUNTS = pd.crosstab(PEOPLE.sex, PEOPLE.hired)
+CROSSED = pd.crosstab([PEOPLE.department, PEOPLE.sex], PEOPLE.hired)
+
+
+def read(text, secret=("sex",), **mapping):
+    columns = PEOPLE[["department"]]
+    names = KnownNames({"sex": ("Female", "Male")}, columns, ("hired",), "good", mapping=mapping)
+    return FairnessReport._of(read_tables(parse_table(text.encode(), "t"), names, secret).report)
+
+
+def write_rows(line, table=BY_SEX):
+    """A line for each row of counts: formatted by its key, size, number hired and rate."""
+    rows = table.itertuples(name=None)
+    return "".join(line.format(*([k] if isinstance(k, str) else k), *own) for k, *own in rows)
+
+
+PDF = "Bias Audit Results\n\n{}\n" + write_rows("{} {:,} {:,} {:.1%} 0.70\n")
+CODES = [COUNTS.loc[sex, bit] for sex in COUNTS.index for bit in (0, 1)]
+SHAPES = {
+    "a PDF, a blank apart": PDF.format("Sex # of Applicants # Selected Selection Rate Impact Ratio"),
+    "a PDF, blanks apart": "Audit of 2026\n\nSex    # Applicants    Number selected    Impact\n"
+    + write_rows("{}   {:,}  {:,}    0.70\n") + "Note: of 2 groups\n",
+    "SPSS": "sex * hired\n\t\t\thired\t\tTotal\n\t\t\t0\t1\t\n"
+    "sex\tFemale\tCount\t{}\t{}\t9\n\t\t% within hired\t3%\t4%\t100%\n"
+    "\tMale\tCount\t{}\t{}\t9\n\t\t% within hired\t3%\t4%\t100%\n".format(*CODES),
+    "Stata": "       |     hired\n   sex |    0      1 |  Total\n-------+-------------+------\n"
+    "Female | {:>5} {:>6} | 1,000\n  Male | {:>5} {:>6} | 1,400\n".format(*CODES),
+    "R xtabs": "        hired\nsex         0    1\n  Female {:4d} {:4d}\n  Male   {:4d} {:4d}\n".format(*CODES),
+    "pandas crosstab": COUNTS.to_string(),
+    "R ftable": CROSSED.to_string(),
+    "R tibble": "# A tibble: 6 \u00d7 4\n  department sex        n   rate\n  <chr>      <chr>  <int>  <dbl>\n"
+    + "".join(f"{i} {d:<10} {s:<6} {size:>5} {rate:.3f}\n" for i, ((d, s), size, _, rate) in
+              enumerate(BY_BOTH.itertuples(name=None), 1)),
+    "R aggregate": BY_BOTH["mean"].rename("hired").reset_index().to_string(),
+    "a mean of groups": BY_BOTH["mean"].rename("hired").reset_index().to_csv(index=False),
+    "a two-way pivot": "Sum of hired,Column Labels,,\nRow Labels,Female,Male,Grand Total\n"
+    + "".join(f"{d},{BY_BOTH.loc[(d, 'Female'), 'sum']},{BY_BOTH.loc[(d, 'Male'), 'sum']},9\n"
+              for d in ("Sales", "Legal", "R&D")),
+    "a pivot with subtotals": "department,sex,Count of hired,Sum of hired\n" + "".join(
+        f"{d if s == 'Female' else ''},{s},{BY_BOTH.loc[(d, s), 'size']},{BY_BOTH.loc[(d, s), 'sum']}\n"
+        + (f"{d} Total,,800,9\n" if s == "Male" else "") for d, s in BY_BOTH.index),
+    "a compact pivot": "Row Labels,Count of hired,Sum of hired\n" + "".join(
+        (f"{d},800,9\n" if s == "Female" else "")
+        + f"{s},{BY_BOTH.loc[(d, s), 'size']},{BY_BOTH.loc[(d, s), 'sum']}\n" for d, s in BY_BOTH.index),
+    "names before values": "slice,FPR,positive_rate\n" + write_rows("sex:{0},,{3:.4f}\n") + "Overall,,0.5\n",
+    "Aequitas": "attribute_name,attribute_value,ppr,ppr_ref_group_value,pp,group_size,4/5ths Rule\n"
+    + write_rows("sex,{0},0.5,Male,{2},{1},Yes\n"),
+    "LaTeX": "\\begin{tabular}{lrr}\n & \\multicolumn{2}{c}{Female} & \\multicolumn{2}{c}{Male} \\\\\n"
+    "Department & $n$ & Selection\\ rate (\\%) & $n$ & Selection\\ rate (\\%) \\\\\n\\midrule\n"
+    + "".join("\\multirow[t]{2}{*}{" + d.replace("&", "\\&") + "} & " + " & ".join(
+        f"{BY_BOTH.loc[(d, s), 'size']} & {100 * BY_BOTH.loc[(d, s), 'mean']:.1f}"
+        for s in ("Female", "Male")) + " \\\\\n" for d in ("Sales", "Legal", "R&D")) + "\\end{tabular}",
+    "a titled half": "Department: Sales\nSelection rates, 2026\nsex,rate,n\n" + "".join(
+        f"{s},{BY_BOTH.loc[('Sales', s), 'mean']:.4f},{BY_BOTH.loc[('Sales', s), 'size']}\n"
+        for s in ("Female", "Male")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_programs_print_is_read_as_the_peoples_numbers(shape):
+    report = read(SHAPES[shape])
+    facts = report.facts(PEOPLE[["department"]], PEOPLE.hired, PEOPLE.good)
+    belongs = np.eye(2)[(PEOPLE.sex == "Male").astype(int)]
+    true = facts.membership.T @ belongs
+    assert (facts.low <= true).all()
+    assert (true <= facts.high).all()
+    assert (facts.low == facts.high).all(axis=1).any()  # numbers, and not ranges, are told
+
+
+NAMED = "".join(f"{sex},{n}\n" for sex, n in zip(BY_SEX.index, BY_SEX["sum"], strict=True))
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    ("Hires in Sales\nsex,hired\n" + NAMED, "title 'Hires in Sales' may say .* 'Sales' by 'department'"),
+    ("Hires by sex\nsex,n\n" + NAMED, "'n' below 'Hires by sex' may be people, or selected"),
+    ("sex,Reference,n\nFemale,Male,3\nFemale,Male,4\n", "tell different numbers"),
+    ("sex,other,hired Female\nMale,1,3\n", "is of 'Male' and 'Female' by 'sex'"),
+    ("sex,0,1\nFemale,0.6,0.4\nMale,0.2,0.8\n", "may be predictions, or labels"),
+    (COUNTS.div(COUNTS.sum(axis=1), axis=0).to_string(), "no whole number of people .if it is a rate"),
+    ('{"facets": {"sex": [{"value": "Female", "DPPL": 0.1}]}}', "a value is an object or a list"),
+])  # fmt: skip
+def test_what_may_mean_another_thing_is_refused(text, told):
+    with pytest.raises(InputError, match=told):
+        read(text)
+
+
+def test_a_mapped_title_is_settled():
+    text = "Hires in Sales\nsex,hired\n" + NAMED
+    assert not read(text, **{"Hires in Sales": "-"}).columns
+    (column,) = read(text, **{"Hires in Sales": "Sales"}).columns
+    assert column.values == ("Sales",)
+    assert set(read("Hires by sex\nsex,n\n" + NAMED, n="selected").metric) == {"selected"}
