@@ -251,16 +251,11 @@ def _split_aligned(text: str) -> list[list[str]]:
     lines = [line for line in text.splitlines() if not _NO_ROW.fullmatch(line)]
     if sum(map(len, lines)) * bool(lines) > _MOST_CELLS or len(lines) < 2:
         return [[line] for line in lines]
-    for blanks in (r"\s{2,}|\t", r"\s+"):
-        rows = [re.split(blanks, line.strip()) for line in lines]
-        wide = [row for row in rows if len(row) > 1]
-        texts = sum(not any(map(str.isdigit, "".join(row[1:]))) for row in wide)
-        if (
-            len({len(row) for row in wide}) == 1
-            and len(wide[0]) > 2
-            and (blanks[2] == "{" or texts < 2)
-        ):
-            return rows
+    rows = [re.split(r"\s{2,}|\t", line.strip()) for line in lines]
+    apart = not any(re.search(r"\d%? [\d.]", cell) and read_cell(cell) is None
+                    for row in rows for cell in row[1:])  # fmt: skip
+    if apart and len(widths := {len(row) for row in rows if len(row) > 1}) == 1 and widths != {2}:
+        return rows
     if rows := _split_words(lines):
         return rows
     frame = pd.read_fwf(
@@ -281,21 +276,23 @@ def _split_words(lines: Sequence[str]) -> list[list[str]]:
         for own in words
     ]
     width = max((k for k in numbers if numbers.count(k) > 1), default=0)
-    if width < 2:
-        return []
-    rows = []
-    for line, own, k in zip(lines, words, numbers, strict=True):
-        cut = _cut_headings(own, width) if k == 0 else None
-        if k == width:
-            cut = [" ".join(own[:-k]), *own[-k:]]
-        rows.append(cut or [line])
-    return (
-        rows if any(len(row) > 1 and k == 0 for row, k in zip(rows, numbers, strict=True)) else []
-    )
+    if width < 2 or all(
+        own[0].isdigit() for own, k in zip(words, numbers, strict=True) if k == width
+    ):
+        return []  # or of numbered rows
+    rows, headed = [], all(len(own) == 1 for own, k in zip(words, numbers, strict=True) if not k)
+    for line, own, k, after in zip(lines, words, numbers, [*numbers[1:], 0], strict=True):
+        row = [" ".join(own[:-k]), *own[-k:]] if k == width else [line]
+        if k == 0 and after == width and (cut := _cut_headings(own, width)):
+            row, headed = cut, True
+        rows.append(row)
+    return rows if headed else []
 
 
 def _cut_headings(words: Sequence[str], parts: int) -> list[str] | None:
     """The first words, and then this many headings of metrics."""
+    if len(words) == parts + 1:
+        return list(words)
     ends: dict[tuple[int, int], list[str]] = {(len(words), 0): []}
     # Headings that the last words are, by where these start, and how many.
     for start in range(len(words) - 1, -1, -1):
