@@ -112,3 +112,19 @@ def test_a_mapped_title_is_settled():
     (column,) = read(text, **{"Hires in Sales": "Sales"}).columns
     assert column.values == ("Sales",)
     assert set(read("Hires by sex\nsex,n\n" + NAMED, n="selected").metric) == {"selected"}
+
+
+@pytest.mark.parametrize(("text", "unread"), [
+    ("sex,n,Impact ratio\nFemale,3,0.5\nMale,4,1\n", "Impact ratio: compares groups"),
+    ("sex,n,selection rate,Impact ratio\nFemale,4,0.5,0.5\nMale,4,1,1\n", ""),
+    ("sex,n,hired,4/5ths rule\nFemale,4,2,no\nMale,4,4,yes\n", ""),
+    ("sex,n,hired,TPR difference\nFemale,4,2,0.2\nMale,4,4,0\n", "TPR difference: compares"),
+    ("metric,Female,Male\nprecision,0.5,0.7\nFDR ratio,1.67,\nequal opportunity difference,,0.1\n",
+     "equal opportunity difference: compares groups"),
+    ("sex,n,F1,AUC\nFemale,4,0.5,0.6\nMale,4,0.5,0.7\n", "not read: 2 of 4 columns (F1: is no number"),
+])  # fmt: skip
+def test_what_tells_more_and_is_not_read_is_listed(text, unread):
+    names = KnownNames({"sex": ("Female", "Male")}, PEOPLE[["department"]], ("hired",), "good")
+    warning = read_tables(parse_table(text.encode(), "t"), names, ("sex",)).warning
+    assert unread in warning
+    assert bool(unread) == bool(warning)

@@ -242,10 +242,7 @@ def assess_series(
     _check_number("error", error, 1)
     check_type("search", search, bool, "True or False")
     check_type("placebo", placebo, bool, "True or False")
-    started, deadline = time.perf_counter(), time.perf_counter() + seconds
-    attacked, bounded, listed = (
-        started + seconds * share / (2 if search else 1) for share in (_ATTACKED, _BOUNDED, _LISTED)
-    )
+    deadline = time.perf_counter() + seconds
     facts = read.facts
     truth = None if groups is None else _match_groups(groups, series, facts)
     if placebo and truth is None:
@@ -254,6 +251,11 @@ def assess_series(
         X, series.first_predictions, labels, series.groups, facts, truth,
         beliefs=beliefs, known=known_people, households=households,
     )  # fmt: skip
+    if before.fit is not None:
+        before.fit(1)  # learning takes longest of many groups, and leaves the attack its share
+    started = time.perf_counter()
+    left = max(deadline - started, 0.0) / (2 if search else 1)
+    attacked, bounded, listed = (started + left * s for s in (_ATTACKED, _BOUNDED, _LISTED))
     if allowed.leak is None and not (before.is_shares and truth is None):
         allowed = replace(allowed, leak=_MAX_LEAK)
     reader, findings, folds_matter = attack_as_known(

@@ -305,6 +305,9 @@ def settle_folds(
         )
         if same or len(repetitions) == _MOST_REPETITIONS or time.perf_counter() > deadline:
             return reader, findings, not same
-        repetitions += [fit(number) for number in range(2 * half, 4 * half)]
+        more = [fit(number) for number in range(2 * half, 4 * half)]
+        if time.perf_counter() > deadline:  # beliefs by these would not be finished
+            return reader, findings, True
+        repetitions += more
         reader = average(repetitions)
         findings = believe(facts, reader, findings.worlds, deadline, findings.finished)

@@ -40,6 +40,7 @@ from fpbench.reports.reading.metric_names import (
     UNREAD,
     Reading,
     explain_unknown,
+    find_compared,
     find_near_metric,
     is_comparison,
     list_meanings,
@@ -74,6 +75,8 @@ _AGGREGATES = (
 )  # fmt: skip
 _GENERIC = {"n", "count", "counts", "number", "size", "frequency", "freq", "anzahl", "effectif"}
 """Names of numbers of those whom a title names."""
+_COMPARES = "compares groups"
+"""Why a comparison is not read, which follows from the groups' own numbers."""
 _EXCEL = {"row-labels", "column-labels", "zeilenbeschriftungen", "spaltenbeschriftungen"}
 _PUBLISHED = {"s", "z", "safe", "published", "ok", "pass", "", "false", "0", "no"}
 _FOOTNOTE = re.compile(
@@ -116,6 +119,12 @@ def read_layouts(grids: Sequence[Grid], names: KnownNames) -> Layout:
     for grid in grids:
         for titles, rows in _split_blocks(grid, names):
             _Block(grid, titles, rows, names, layout).read()
+    told = {fact.reading.metric for fact in layout.facts}
+    if "selected" in told and told & {"people", "rejected"}:
+        told.add("selection-rate")
+    for name, why in list(layout.follows.items()):
+        if why == _COMPARES and find_compared(name) not in told:
+            layout.unread[name] = layout.follows.pop(name)
     if not layout.facts:
         whys: dict[str, list[str]] = {}
         for name, why in {**layout.unread, **layout.follows}.items():
@@ -437,7 +446,7 @@ class _Block:
             not any(self._has_digits(cell) for cell in filled) and bool(filled)
         )
         if whole == "-" or (textual and is_comparison(column.name)):
-            why = "is left out as asked" if whole == "-" else "compares groups"
+            why = "is left out as asked" if whole == "-" else _COMPARES
             return replace(column, unread=why, follows=True)
         if whole != column.name:
             parts = [("", whole)]
@@ -698,7 +707,7 @@ class _Block:
                 len(set(map(str, cells))) == 1
                 and len(self.rows) > 1
                 and not is_comparison(text)
-                and hyphenate(text) not in AMBIGUOUS
+                and hyphenate(text) not in {*AMBIGUOUS, *UNREAD}
             ):
                 return replace(column, unread="is the same everywhere", follows=True)
             return replace(column, unread=why, follows=is_comparison(text))
@@ -731,7 +740,7 @@ class _Block:
         if own in AMBIGUOUS:
             return f"may be {list_meanings(AMBIGUOUS[own])}"
         if is_comparison(text):
-            return "compares groups"
+            return _COMPARES
         if own in UNREAD:
             return "is no number of people, nor a share of them"
         return explain_unknown(text).partition("; valid")[0]

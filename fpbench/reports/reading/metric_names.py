@@ -176,6 +176,16 @@ def is_comparison(name: str) -> bool:
     return bool(_COMPARES.search(hyphenate(re.sub(r"[^\w/-]+", " ", name.casefold()))))
 
 
+def find_compared(name: str) -> str:
+    """The metric whose values of groups a comparison follows from."""
+    text = hyphenate(re.sub(r"[^\w/-]+", " ", name.casefold()))
+    if re.search("odds|opportunity", text):
+        return "true-positive-rate"
+    words = re.split(_COMPARES, text)[0].strip("-")
+    reading = READINGS.get(words) or READINGS.get(f"{words}-rate")
+    return "selection-rate" if reading is None else reading.metric
+
+
 @check_arguments
 def parse_report_metric(name: str) -> str:
     """The metric of reports that a name stands for.
