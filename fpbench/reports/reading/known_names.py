@@ -169,6 +169,12 @@ class KnownNames:
         texts = (name for name in self.features if not _is_numeric(self.frame[name]))
         return self._find(text, texts)
 
+    def find_counted(self, text: str) -> str | None:
+        """`PREDICTION` or `LABEL` for the name of their column; None for another text."""
+        if self.label is not None and fold(text) == fold(self.label):
+            return LABEL
+        return PREDICTION if fold(text) in map(fold, self.predictions) else None
+
     def read_bit(self, text: str) -> str | None:
         """`1` or `0` for a value of predictions or labels; None for another text."""
         name = text.strip().casefold()

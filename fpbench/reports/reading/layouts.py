@@ -68,11 +68,11 @@ _HEADS = {
 }  # fmt: skip
 _COUNTING = {"1": {"": "selected", "1": "true-positives", "0": "false-positives"},
              "0": {"": "rejected", "1": "false-negatives", "0": "true-negatives"}}  # fmt: skip
-_AGGREGATES = (
-    {"mean": "selection-rate", "average": "selection-rate", "sum": "selected",
+_AGGREGATES = {
+    PREDICTION: {"mean": "selection-rate", "average": "selection-rate", "sum": "selected",
      "count": "people", "size": "people"},
-    {"mean": "prevalence", "average": "prevalence", "sum": "labelled", "count": "people"},
-)  # fmt: skip
+    LABEL: {"mean": "prevalence", "average": "prevalence", "sum": "labelled", "count": "people"},
+}  # fmt: skip
 _GENERIC = {"n", "count", "counts", "number", "size", "frequency", "freq", "anzahl", "effectif"}
 """Names of numbers of those whom a title names."""
 _COMPARES = "compares groups"
@@ -482,19 +482,16 @@ class _Block:
             and not self._is_hidden_all(filled)
         ):
             return replace(column, key=self._find_key(column.name, filled), reading=None, keys={})
-        counted = {fold(name): "selection-rate" for name in names.predictions}
-        counted |= {fold(names.label): "prevalence"} if names.label else {}
-        mean = counted.get(fold(column.name))
-        if mean is not None and has_shares(filled):  # as pandas' mean() calls it
-            column.reading = Reading(mean)
+        counted = names.find_counted(column.name)
+        if counted is not None and has_shares(filled):  # as pandas' mean() calls it
+            column.reading = Reading(_AGGREGATES[counted]["mean"])
         return self._settle(column, unknown, filled)
 
     def _name_levels(self, parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """A heading `hired` above `0` as the value of a level, without names of Excel's levels."""
         parts = [part for part in parts if fold(part[1]) not in _EXCEL]
-        bits = {fold(one) for one in (*self.names.predictions, self.names.label or "")} - {""}
         for place, ((_, name), (level, text)) in enumerate(itertools.pairwise(parts)):
-            if not level and fold(name) in bits and self.names.read_bit(text):
+            if not level and self.names.find_counted(name) and self.names.read_bit(text):
                 return [*parts[:place], (name, text), *parts[place + 2 :]]
         return parts
 
@@ -504,13 +501,12 @@ class _Block:
             r"(?<=^sum) of |(?<=^count) of |(?<=^mean) of |(?<=^average) of ", re.IGNORECASE
         )
         both = [(level, one) for level, text in parts for one in of_each.split(text)]
-        counted = {fold(name): _AGGREGATES[0] for name in self.names.predictions}
-        counted |= {fold(self.names.label): _AGGREGATES[1]} if self.names.label else {}
-        of = next((counted[fold(text)] for _, text in both if fold(text) in counted), {})
+        counted = self.names.find_counted
+        of = next((_AGGREGATES[own] for _, text in both if (own := counted(text))), {})
         if not any(hyphenate(text) in of for _, text in both):
             return parts
         return [(level, of.get(hyphenate(text), text)) for level, text in both
-                if fold(text) not in counted]  # fmt: skip
+                if not counted(text)]  # fmt: skip
 
     @staticmethod
     def _has_digits(cell: Any) -> bool:
@@ -534,8 +530,7 @@ class _Block:
             return _METRIC
         if own in _HEADS[_STATUS] and textual and len(set(map(str, cells))) <= 6:
             return _STATUS
-        names = {fold(name) for name in (*self.names.predictions, self.names.label or "")}
-        if fold(text) in names:
+        if (counted := self.names.find_counted(text)) is not None:
             bits = [self.names.read_bit(str(cell)) for cell in cells if not is_total(str(cell))]
             # It is a number of people where each combination of keys has one row.
             keys = [k for k, head in enumerate(self.heads[-1]) if self.names.find_column(head)]
@@ -547,7 +542,7 @@ class _Block:
                 for row in self.rows
             )  # fmt: skip
             if bits and None not in bits and max(rows.values()) > 1:
-                return PREDICTION if fold(text) != fold(self.names.label or "") else LABEL
+                return counted
         column = self.names.find_column(text)
         if column is not None:
             metric = read_heading(text)[0]
@@ -603,17 +598,8 @@ class _Block:
         """What one text of a heading says."""
         names = self.names
         dimension = names.find_column(level) if level else None
-        bits = {fold(one) for one in names.predictions}
-        if level and fold(level) in bits and (bit := names.read_bit(text)):
-            column.keys[PREDICTION] = bit
-            return
-        if (
-            level
-            and names.label
-            and fold(level) == fold(names.label)
-            and (bit := names.read_bit(text))
-        ):
-            column.keys[LABEL] = bit
+        if level and (counted := names.find_counted(level)) and (bit := names.read_bit(text)):
+            column.keys[counted] = bit
             return
         if is_total(text):
             column.keys.setdefault("@total", text)
@@ -771,12 +757,9 @@ class _Block:
         }
         if len(open_) < 2 or not self.names.predictions:
             return
-        of = PREDICTION
-        if fold(self.title) == fold(self.names.label or ""):
-            of = LABEL
-        elif fold(self.title) not in {fold(name) for name in self.names.predictions} and (
-            self.names.label is not None and LABEL not in {column.key for column in columns}
-        ):
+        of = self.names.find_counted(self.title)
+        named = self.names.label is None or LABEL in {column.key for column in columns}
+        if of is None and not named:
             one, zero = open_["1"].name, open_["0"].name
             raise InputError(
                 f"{self.grid.name}: the headings {zero!r} and {one!r} may be predictions, or "
@@ -784,7 +767,7 @@ class _Block:
                 f"{one!r}=labelled and --map {zero!r}=- the second"
             )
         for bit, column in open_.items():
-            column.unread, column.keys[of] = "", bit
+            column.unread, column.keys[of or PREDICTION] = "", bit
 
     def _find_measure(self, columns: list[_Column]) -> None:
         """Leave out a column that names one measure, whose numbers have headings of their own."""
@@ -989,11 +972,12 @@ class _Block:
     ) -> None:
         """The value of an attribute or column that a text names; a total names none."""
         names = self.names
+        key = attribute or key if key == _LEVEL else key
         own = names.find_values(key) if key != _LEVEL else {}
         if is_total(text) and fold(text) not in own:
             return
         if key == _LEVEL:
-            self._read_level(read, text, attribute, where)
+            self._read_level(read, text, where)
         elif key not in names.secrets:
             read[key] = own.get(fold(names.map(text)), names.map(text))
         elif fold(names.map(text)) not in own and (crossing := names.find_crossing(text)):
@@ -1001,18 +985,9 @@ class _Block:
         else:
             read[key] = names.check_value(key, text, where)
 
-    def _read_level(
-        self, read: dict[str, str], text: str, attribute: str | None, where: str
-    ) -> None:
-        """The group that a text names, of the attribute, or of whichever has it."""
+    def _read_level(self, read: dict[str, str], text: str, where: str) -> None:
+        """The group that a text names, of whichever attribute has it."""
         names = self.names
-        if attribute is not None:
-            if attribute in names.secrets:
-                read[attribute] = names.check_value(attribute, text, where)
-            else:
-                own = names.find_values(attribute)
-                read[attribute] = own.get(fold(names.map(text)), text)
-            return
         found = names.find_value(text)
         if not found and (crossing := names.find_crossing(text)):
             read.update(crossing)
