@@ -39,7 +39,7 @@ from fpbench.reports.reading.files import (
 )
 from fpbench.reports.reading.known_names import KnownNames
 from fpbench.reports.reading.long_form import read_frame
-from fpbench.reports.reading.tables import is_metric_frame, read_table
+from fpbench.reports.reading.tables import read_table
 from fpbench.reports.rows import ReportedPeople, ReportRows
 from fpbench.reports.slices import (
     REPORT_METRICS,
@@ -425,7 +425,8 @@ class FairnessReport(ReportRows):
         ----------
         source
             A file (CSV with any separator, a spreadsheet, Parquet, JSON, HTML, `-` for standard
-            input), a folder of an ACRO session, a data frame, a `MetricFrame` of fairlearn.
+            input), a folder of an ACRO session, a data frame, a `MetricFrame` of fairlearn; or a
+            list of such frames, one for each choice of control features.
         X
             The people's columns: their names and values help to find slices.
         group
@@ -461,48 +462,6 @@ class FairnessReport(ReportRows):
         return read_by_names(
             source, known, chosen, groups=order, unit=unit, decimals=decimals, strict=strict
         )
-
-    @classmethod
-    def from_metric_frame(
-        cls,
-        *metric_frames: Any,
-        metrics: Mapping[str, str] | None = None,
-        groups: Sequence[str] | None = None,
-        decimals: int | None = None,
-    ) -> FairnessReport:
-        """The report in frames of fairlearn: rates by group, sliced by their control features.
-
-        Parameters
-        ----------
-        *metric_frames
-            One for each table, whose columns are the control features.
-        metrics
-            Which metrics to read, and as which of ours: `{"my rate": "selection-rate"}`. By
-            default all by their names, as `read` does.
-        groups, decimals
-            As in `from_frame`.
-
-        Raises
-        ------
-        InputError
-            If no counts follow from a metric, or two frames disagree.
-        """
-        import pandas as pd
-
-        for frame in metric_frames or (None,):
-            if not is_metric_frame(frame):
-                raise InputError(
-                    f"a MetricFrame of fairlearn is needed, not {type(frame).__name__}"
-                )
-        mapping = dict(metrics or {})
-        if metrics is not None:
-            tables = (pd.DataFrame(frame.by_group) for frame in metric_frames)
-            own = {str(name) for table in tables for name in table.columns}
-            for name in metrics:
-                check_choice("metric of the frame", name, own)
-            mapping = dict.fromkeys(own - {"count"}, "-") | mapping
-        names = KnownNames(mapping=mapping)
-        return read_by_names(metric_frames, names, (), groups=groups, decimals=decimals)
 
     @classmethod
     def per_rule(

@@ -99,7 +99,6 @@ METHODS = {
 OTHERS = {
     "Assessment.over",
     "FairnessReport.state",
-    "FairnessReport.from_metric_frame",
     "FairnessReport.per_rule",
     "FairnessReport.with_rules",
     "FairnessReport.read",

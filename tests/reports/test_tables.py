@@ -558,7 +558,7 @@ def test_a_metric_frame_without_sizes_is_read_exactly(seed):
         sensitive_features=sex, control_features=X,
     )  # fmt: skip
     read = FairnessReport.read(frame).facts(X, predictions, labels)
-    plain = FairnessReport.from_metric_frame(frame).facts(X, predictions, labels)
+    plain = FairnessReport.read(frame).facts(X, predictions, labels)
     assert read.allows(pd.Categorical(sex, read.group_names).codes)
     for vector in np.random.default_rng(0).integers(0, 2, (200, 12)):
         assert not read.allows(vector) or plain.allows(vector)  # read knows who is not there

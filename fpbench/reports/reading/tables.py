@@ -138,8 +138,8 @@ def read_table(
     if unit is not None:
         check_choice("unit", unit, UNITS)
     long: ReportRows | InputError | None = None
-    frames = source if isinstance(source, tuple) else (source,)
-    if frames and all(map(is_metric_frame, frames)):
+    frames = source if isinstance(source, list | tuple) else (source,)
+    if frames and all(map(_is_metric_frame, frames)):
         grids = [_take_metric_frame(frame, names) for frame in frames]
         body = (cell for grid in grids for row in grid.rows[1:] for cell in row[grid.keys :])
         if decimals is None and not any(isinstance(cell, str) and cell for cell in body):
@@ -223,8 +223,7 @@ def _read_long_form(
     return report, own or bool((whole or report.rounding is not None) and not strange)
 
 
-def is_metric_frame(source: Any) -> bool:
-    """Whether it is a `MetricFrame` of fairlearn."""
+def _is_metric_frame(source: Any) -> bool:
     return hasattr(source, "by_group") and hasattr(source, "sensitive_levels")
 
 
