@@ -72,6 +72,10 @@ SHAPES = {
     + "".join("\\multirow[t]{2}{*}{" + d.replace("&", "\\&") + "} & " + " & ".join(
         f"{BY_BOTH.loc[(d, s), 'size']} & {100 * BY_BOTH.loc[(d, s), 'mean']:.1f}"
         for s in ("Female", "Male")) + " \\\\\n" for d in ("Sales", "Legal", "R&D")) + "\\end{tabular}",
+    "units in brackets": "sex,Recall (TPR),n (%),Hired (n = 9)\n" + write_rows("{},,{} (50.0%),{}\n"),
+    "groups in brackets": "department,Hire rate (Female) [%],Hire rate (Male) [%]\n" + "".join(
+        f"{d},{100 * BY_BOTH.loc[(d, 'Female'), 'mean']:.1f},{100 * BY_BOTH.loc[(d, 'Male'), 'mean']:.1f}\n"
+        for d in ("Sales", "Legal", "R&D")),
     "a titled half": "Department: Sales\nSelection rates, 2026\nsex,rate,n\n" + "".join(
         f"{s},{BY_BOTH.loc[('Sales', s), 'mean']:.4f},{BY_BOTH.loc[('Sales', s), 'size']}\n"
         for s in ("Female", "Male")),
@@ -99,6 +103,9 @@ NAMED = "".join(f"{sex},{n}\n" for sex, n in zip(BY_SEX.index, BY_SEX["sum"], st
     ("sex,other,hired Female\nMale,1,3\n", "is of 'Male' and 'Female' by 'sex'"),
     ("sex,0,1\nFemale,0.6,0.4\nMale,0.2,0.8\n", "may be predictions, or labels"),
     (COUNTS.div(COUNTS.sum(axis=1), axis=0).to_string(), "no whole number of people .if it is a rate"),
+    ("sex,Hired\nFemale,30%\nMale,44%\n", "'30%' is a share, and no number of people"),
+    ("sex,Selection rate (Sales)\nFemale,30%\nMale,44%\n", "unknown metric 'Selection rate .Sales.'"),
+    ("sex,Hires (of qualified),n [18-29]\nFemale,30,9\nMale,44,9\n", "no number of it could be read"),
     ('{"facets": {"sex": [{"value": "Female", "DPPL": 0.1}]}}', "a value is an object or a list"),
 ])  # fmt: skip
 def test_what_may_mean_another_thing_is_refused(text, told):

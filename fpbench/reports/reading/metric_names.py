@@ -103,6 +103,11 @@ OF_ALL = re.compile(r"^(?:percent|percentage|pct|share|proportion|fraction)-of-"
 """A group's share of all selected people, or the selected people's of a group."""
 _BOTH = re.compile(r",? *\(?(?:\bn|\bno\.?|\bnumber|#) *[(\[,/] *%[)\]]?")
 """Of numbers with percentages behind them, as `n (%)`."""
+_BRACKETS = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
+_UNITS = re.compile(
+    r"(?:in )?(?:percent|number|pct|shares?|proportions?|decimals?)|n(?: ?= ?[\d,]+)?|no"
+)
+"""What a heading says in brackets of how its numbers are written; other texts may name a slice."""
 _NUMBER = re.compile(
     r"^(?:number|no\.?|num|n|total|count)-(?:of-)?|-(?:count|counts|number|total)$"
 )
@@ -123,7 +128,7 @@ def read_heading(text: str) -> tuple[Reading | None, bool]:
     text = _BOTH.sub(" ", drop_marks(text).casefold())
     percent = bool(re.search(r"%|\b(?:percent|percentage|pct)\b", text))
     plain = text.replace("#", " number ").replace("%", " percent ")
-    plain = re.sub(r"\([^)]*\)|\[[^\]]*\]", " ", plain)
+    plain = _BRACKETS.sub(lambda found: " " if _is_unit(found[1]) else f" {found[1]} ", plain)
     for old, new in (("\u00e4", "ae"), ("\u00f6", "oe"), ("\u00fc", "ue"), ("\u00e9", "e")):
         plain = plain.replace(old, new)
     plain = re.sub(r"\bin +percent", "percent", plain)
@@ -143,6 +148,12 @@ def read_heading(text: str) -> tuple[Reading | None, bool]:
         if (of := READINGS.get(number)) is not None and not REPORT_METRICS[of.metric].is_rate:
             return of, False
     return None, percent
+
+
+def _is_unit(text: str) -> bool:
+    """Whether a text in brackets says nothing of whose numbers these are."""
+    text = " ".join(text.replace(".", " ").split())
+    return not text or bool(_UNITS.fullmatch(text)) or hyphenate(text) in READINGS
 
 
 def _find_share(of: Reading) -> Reading | None:

@@ -416,6 +416,11 @@ class _Builder:
     def find_count(self, key: Any, metric: str) -> Cell | None:
         """What all cells say of a number of people; None if none does."""
         facts = self.cells[key].get(metric, [])
+        if share := next((fact for fact in facts if fact.cell.unit), None):
+            raise InputError(
+                f"{share.where}: {share.cell.text!r} is a share, and no number of people: say of "
+                "what, as --map HEADING=selection-rate"
+            )
         counts = [fact.cell.as_count() for fact in facts if not fact.cell.hidden]
         if self.base:
             half = self.base // 2
