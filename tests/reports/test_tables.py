@@ -434,7 +434,6 @@ def test_each_attribute_and_their_crossing_are_read_from_one_table():
     ):  # fmt: skip
         read = read_tables([list_grid(table)], names, secret)
         assert {read.report.groups[k] for k in read.report.group} == groups
-        assert read.secrets == (("sex",), ("race",), ("sex", "race"))
 
 
 SHEET = """<?xml version="1.0"?><worksheet xmlns="http://schemas.openxmlformats.org/\

@@ -217,10 +217,5 @@ def _read_text(text: str, mark: str) -> Cell | None:  # noqa: PLR0911, PLR0912
     return Cell(text, parts=tuple(parts))
 
 
-def is_full(decimals: int) -> bool:
-    """Whether a number has so many decimals that nobody rounded it."""
-    return decimals >= FULL
-
-
 def _find_unit(unit: str | None) -> float | None:
     return None if unit is None else 0.001 if unit == "\u2030" else 0.01

@@ -12,10 +12,10 @@ import numpy as np
 from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import count_noun, escape_unprintable
 from fpbench.reports.exact_blocks import WHOLE
-from fpbench.reports.reading.cells import FULL, NO_MORE, Cell, is_full
+from fpbench.reports.reading.cells import FULL, NO_MORE, Cell
 from fpbench.reports.reading.files import from_csv_bytes, from_json_text, from_parquet_bytes
 from fpbench.reports.reading.grids import Grid, from_frame, load, read_grids
-from fpbench.reports.reading.known_names import KnownNames
+from fpbench.reports.reading.known_names import KnownNames, is_sensitive
 from fpbench.reports.reading.layouts import Fact, Layout, read_layouts
 from fpbench.reports.reading.long_form import read_frame
 from fpbench.reports.reading.metric_names import read_heading
@@ -52,8 +52,6 @@ class TableReading:
     """Columns of the table."""
     mapping: Mapping[str, str]
     """What each heading was taken for."""
-    secrets: tuple[tuple[str, ...], ...]
-    """Attributes that the table has groups of: one, or several that are crossed."""
 
     @property
     def warning(self) -> str:
@@ -120,7 +118,7 @@ def read_tables(
     report = read_frame(frame, groups, None)
     return TableReading(
         report, builder.describe(report, len(layout.facts) - len(mine)), layout.unread,
-        layout.columns, layout.mapping, find_secrets(layout, names),
+        layout.columns, layout.mapping,
     )  # fmt: skip
 
 
@@ -278,39 +276,22 @@ def cross_names(names: KnownNames, secret: Sequence[str]) -> list[str] | None:
     return crossed
 
 
-def find_secrets(layout: Layout, names: KnownNames) -> tuple[tuple[str, ...], ...]:
-    """Attributes that a table has groups of, and those that its cells cross."""
-    found: dict[tuple[str, ...], None] = {}
-    for fact in layout.facts:
-        own = tuple(name for name in names.secrets if name in fact.keys)
-        for one in own:
-            found[(one,)] = None
-        if len(own) > 1:
-            found[own] = None
-    return tuple(sorted(found, key=len))
-
-
 def _find_secret(layout: Layout, names: KnownNames, file: str) -> tuple[str, ...]:
     """The attribute whose groups a table is about, if there is one."""
-    from fpbench.reports.reading.known_names import is_sensitive
-
-    known = [one for one in find_secrets(layout, names) if len(one) == 1]
+    there = list(dict.fromkeys(key for fact in layout.facts for key in fact.keys))
+    known = [key for key in there if key in names.secrets]
     if not names.secrets:
-        keys = dict.fromkeys(key for fact in layout.facts for key in fact.keys)
-        known = [(key,) for key in keys if is_sensitive(key)]
-        known = [("group",)] if ("group",) in known else known
-        if not known and len(keys) == 1:
-            known = [(next(iter(keys)),)]
+        known = [key for key in there if is_sensitive(key)]
+        known = ["group"] if "group" in known else known
+        known = known or (there if len(there) == 1 else [])
     if len(known) != 1:
-        there = list(dict.fromkeys(key for fact in layout.facts for key in fact.keys))
-        listed = ", ".join(map(repr, there))
         raise InputError(
-            f"{file}: whose groups are meant? It is by {listed}: name one, group={there[0]!r} "
-            f"(--group {there[0]})"
+            f"{file}: whose groups are meant? It is by {', '.join(map(repr, there))}: name one, "
+            f"group={there[0]!r} (--group {there[0]})"
             if there
             else f"{file}: has no groups"
         )
-    return known[0]
+    return (known[0],)
 
 
 class _Builder:
@@ -509,7 +490,7 @@ class _Builder:
         digits = max(fact.cell.decimals for _, fact in own if not fact.cell.hidden)
         half = 0.5 * unit * 10.0**-digits
         if self.decimals is not None:
-            half = 0.0 if is_full(self.decimals) else 0.5 * 10.0**-self.decimals
+            half = 0.0 if self.decimals >= FULL else 0.5 * 10.0**-self.decimals
         exact, fits, sized, spread = True, True, 0, False
         for key, fact in own:
             n = self.find_size(key, fact.reading.metric)
@@ -523,7 +504,7 @@ class _Builder:
             spread |= half * n >= 0.5
         if self.decimals is not None:
             return half if fits else None
-        if is_full(digits) or (sized and exact):
+        if digits >= FULL or (sized and exact):
             return 0.0 if exact else None
         return half if fits else None
 
