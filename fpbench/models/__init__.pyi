@@ -8,8 +8,10 @@ from .batched.mlp import MLPTraining as MLPTraining
 from .batched.mlp import Networks as Networks
 from .batched.mlp import fit_networks as fit_networks
 from .batched.mlp import fit_networks_apart as fit_networks_apart
+from .batched.noisy_steps import NoisyTraining as NoisyTraining
 from .batched.standardized_logistic import StandardizedLogistic as StandardizedLogistic
 from .batched.standardized_logistic import fit_standardized_logistic as fit_standardized_logistic
+from .bounded_features import BoundedFeatures as BoundedFeatures
 from .classifiers import FAMILIES as FAMILIES
 from .classifiers import FAMILY_CHOICE as FAMILY_CHOICE
 from .classifiers import Recipe as Recipe

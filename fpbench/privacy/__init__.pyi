@@ -16,6 +16,8 @@ from .accounting import gaussian_sigma as gaussian_sigma
 from .accounting import pure_rho as pure_rho
 from .accounting import rho_to_delta as rho_to_delta
 from .accounting import rho_to_epsilon as rho_to_epsilon
+from .accounting import sampled_gaussian_epsilon as sampled_gaussian_epsilon
+from .accounting import sampled_gaussian_sigma as sampled_gaussian_sigma
 from .consistent_counts import check_answers as check_answers
 from .consistent_counts import find_invalid_answers as find_invalid_answers
 from .consistent_counts import project_counts as project_counts

@@ -1,4 +1,4 @@
-"""Conversions between Gaussian noise, zero-concentrated privacy and (epsilon, delta)."""
+"""Conversions between Gaussian noise, on samples too, zCDP, and (epsilon, delta)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import math
 import sys
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import show_value, to_python_number
+from fpbench.base.arguments import check_whole_number, show_value, to_python_number
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.components.guarantee import check_epsilon
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @check_arguments
@@ -243,6 +247,105 @@ def epsilon_to_rho(epsilon: float, delta: float) -> float:
         raise InputError(f"epsilon must be at most 1e300, not {show_value(epsilon)}")
     delta = _check("delta", delta, below=1)
     return 1 / _find_least(lambda inverse: rho_to_delta(1 / inverse, epsilon) <= delta)
+
+
+@check_arguments
+def sampled_gaussian_epsilon(share: float, sigma: float, steps: int, delta: float) -> float:
+    """An epsilon of Gaussian noise on sums over Poisson samples of the people, in several steps.
+
+    It holds if anybody is added or removed. It bounds the Renyi divergence of the steps at whole
+    orders, and is 5 to 30 % above what numerical composition gives.
+
+    Parameters
+    ----------
+    share
+        Probability that a person is in the sample of a step; each person is drawn apart.
+    sigma
+        Standard deviation of the noise of a step, over the L2 sensitivity of its sum.
+    steps
+        Number of steps; later ones may depend on earlier results.
+    delta
+        Above 0 and below 1.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range.
+
+    References
+    ----------
+    Mironov, Talwar & Zhang, Renyi Differential Privacy of the Sampled Gaussian Mechanism, 2019,
+    section 3.3; converted by Canonne, Kamath & Steinke, NeurIPS 2020, Proposition 12.
+    """
+    import numpy as np
+
+    share = _check("share", share, below=math.nextafter(1, 2))
+    sigma, delta = _check("sigma", sigma), _check("delta", delta, below=1)
+    check_whole_number("steps", steps, 1)
+    orders = _list_terms(share)[0]
+    epsilons = steps * _sampled_renyi(share, sigma) + np.log1p(-1 / orders)
+    epsilons -= (math.log(delta) + np.log(orders)) / (orders - 1)
+    return max(0.0, float(epsilons.min()))
+
+
+@check_arguments
+@lru_cache(maxsize=4096)
+def sampled_gaussian_sigma(epsilon: float, delta: float, share: float, steps: int) -> float:
+    """The least sigma for which `sampled_gaussian_epsilon` is at most epsilon.
+
+    Parameters
+    ----------
+    epsilon
+        Above what the Renyi orders up to 4,000 can show at this delta: 0.01 always suffices.
+    delta
+        At least 1e-20, and below 1.
+    share, steps
+        As in `sampled_gaussian_epsilon`.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range.
+    """
+    check_epsilon(epsilon)
+    least = sampled_gaussian_epsilon(share, 1e12, steps, delta)
+    if epsilon <= least:
+        raise InputError(
+            f"epsilon must be above {least:.3g}, which is as little as this accounting can show "
+            f"at delta = {delta:g}, not {show_value(epsilon)}"
+        )
+    return _find_least(lambda s: sampled_gaussian_epsilon(share, s, steps, delta) <= epsilon)
+
+
+def _sampled_renyi(share: float, sigma: float) -> NDArray[np.float64]:
+    """Renyi divergences of one step: log(sum_k B(k) exp(k (k - 1) / 2 s^2)) / (order - 1).
+
+    B are the probabilities of Binomial(order, share). They add up to 1, so the logarithm is that of
+    1 + sum_k B(k) expm1(...), in which nothing cancels.
+    """
+    import numpy as np
+
+    orders, starts, pairs, chances = _list_terms(share)
+    with np.errstate(divide="ignore", over="ignore"):
+        gains = np.minimum(pairs / sigma / sigma, sys.float_info.max)
+        logs = np.log(-np.expm1(-gains)) + gains + chances
+        most = np.maximum(np.maximum.reduceat(logs, starts), -sys.float_info.max)
+        sums = np.add.reduceat(np.exp(logs - np.repeat(most, orders - 1)), starts)
+        return np.asarray(np.logaddexp(0.0, most + np.log(sums)) / (orders - 1))
+
+
+@lru_cache(maxsize=16)
+def _list_terms(share: float) -> tuple[NDArray[Any], ...]:
+    """Orders, from 2 to 3,855; starts of their terms k = 2 to order; k (k - 1) / 2; logs of B."""
+    import numpy as np
+    from scipy.special import gammaln, xlog1py, xlogy
+
+    orders = np.array([*range(2, 64), *(round(64 * 1.1**i) for i in range(44))])
+    k = np.concatenate([np.arange(2.0, order + 1) for order in orders])
+    order = np.repeat(orders, orders - 1)
+    chances = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
+    chances += xlogy(k, share) + xlog1py(order - k, -share)
+    return orders, np.cumsum(orders - 1) - orders + 1, k * (k - 1) / 2, chances
 
 
 def _compute_multiplier(sigma: float, sensitivity: float) -> float:

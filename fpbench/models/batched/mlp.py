@@ -113,7 +113,7 @@ class Networks:
         most = max(1, (1 << 20) // (max(len(design), 1) * max(self.hidden)))
         for first in range(0, len(chances), most):
             chunk = replace(self, flat=self.flat[first : first + most])
-            chances[first : first + most] = _apply_sigmoid(
+            chances[first : first + most] = apply_sigmoid(
                 _propagate_forward(design, chunk.layers)[2]
             )
         return chances
@@ -167,7 +167,7 @@ def fit_networks(
     size = max(1, _CACHE // networks.flat.shape[1])
     for start in range(0, len(targets), size):
         chunk = slice(start, start + size)
-        adam = _Adam(networks.take(start, start + size), training)
+        adam = _NetworkTraining(networks.take(start, start + size), training)
         for order in orders:
             x, y, w = design[order], targets[chunk][:, order], weights[chunk][:, order]
             for at in range(0, people, training.batch):
@@ -211,7 +211,7 @@ def fit_networks_apart(
             # `pad_groups`.
             flat = np.zeros((len(block[chunk]), parameters + parameters % 2))[:, :parameters]
             flat[:] = networks.flat[block[chunk]]
-            adam = _Adam(replace(networks, flat=flat), training)
+            adam = _NetworkTraining(replace(networks, flat=flat), training)
             sizes = present[chunk].sum(axis=1).astype(np.intp)
             shuffled = rows[chunk]
             for _ in range(training.epochs):
@@ -259,41 +259,53 @@ def _iterate_batches(
         yield design[chosen], labels[chosen], present.astype(np.float64)
 
 
-class _Adam:
-    """Networks in training, and the state of Adam."""
+class Adam:
+    """The state of Adam for models of one shape, the rows of a matrix (B, parameters)."""
+
+    def __init__(self, flat: _Floats, rate: float) -> None:
+        self.rate = rate
+        self.means, self.squares, self.spare = (np.zeros_like(flat) for _ in range(3))
+        self.steps = np.zeros((len(flat), 1))
+
+    def move(self, flat: _Floats, gradients: _Floats) -> None:
+        """Move the first models by their gradients, of as many rows."""
+        count = len(flat)
+        means, squares, spare = self.means[:count], self.squares[:count], self.spare[:count]
+        steps = self.steps[:count]
+        steps += 1
+        means *= _DECAY
+        means += np.multiply(gradients, 1 - _DECAY, out=spare)
+        squares *= _DECAY_SQUARES
+        np.multiply(gradients, gradients, out=spare)
+        spare *= 1 - _DECAY_SQUARES
+        squares += spare
+        rate = self.rate * np.sqrt(1 - _DECAY_SQUARES**steps) / (1 - _DECAY**steps)
+        np.sqrt(squares, out=spare)
+        spare += _TINY
+        np.divide(means, spare, out=spare)
+        spare *= rate
+        flat -= spare
+
+
+class _NetworkTraining:
+    """Networks in training."""
 
     def __init__(self, networks: Networks, training: MLPTraining) -> None:
         self.networks, self.training = networks, training
-        self.means, self.squares = np.zeros_like(networks.flat), np.zeros_like(networks.flat)
+        self.adam = Adam(networks.flat, training.rate)
         self.gradients = replace(networks, flat=np.zeros_like(networks.flat))
-        self.spare = np.empty_like(networks.flat)
-        self.steps = np.zeros((len(networks.flat), 1))
         self.penalised = np.zeros(networks.flat.shape[1])
         weights = replace(networks, flat=self.penalised[None]).layers
         weights[0][:, :-1] = weights[1][:] = weights[3][:] = 2 * training.penalty
 
     def step(self, x: _Floats, y: _Floats, w: _Floats) -> None:
         """Train the first len(y) networks by one step."""
-        count = len(y)
-        networks, gradients = self.networks.take(0, count), self.gradients.take(0, count)
-        _propagate_backward(x, y, w, networks.layers, gradients.layers)
-        flat, g, spare = networks.flat, gradients.flat, self.spare[:count]
+        networks, gradients = self.networks.take(0, len(y)), self.gradients.take(0, len(y))
+        people = np.maximum(w.sum(axis=1, keepdims=True), 1.0)
+        sum_gradients(x, y, w, networks, gradients, people)
         if self.training.penalty:
-            g += np.multiply(flat, self.penalised, out=spare)
-        means, squares, steps = self.means[:count], self.squares[:count], self.steps[:count]
-        steps += 1
-        means *= _DECAY
-        means += np.multiply(g, 1 - _DECAY, out=spare)
-        squares *= _DECAY_SQUARES
-        np.multiply(g, g, out=spare)
-        spare *= 1 - _DECAY_SQUARES
-        squares += spare
-        rate = self.training.rate * np.sqrt(1 - _DECAY_SQUARES**steps) / (1 - _DECAY**steps)
-        np.sqrt(squares, out=spare)
-        spare += _TINY
-        np.divide(means, spare, out=spare)
-        spare *= rate
-        flat -= spare
+            gradients.flat[:] += networks.flat * self.penalised
+        self.adam.move(networks.flat, gradients.flat)
 
 
 def _propagate_forward(x: _Floats, layers: tuple[_Floats, ...]) -> tuple[_Floats, _Floats, _Floats]:
@@ -309,27 +321,60 @@ def _propagate_forward(x: _Floats, layers: tuple[_Floats, ...]) -> tuple[_Floats
     return one, two, scores
 
 
-def _propagate_backward(
-    x: _Floats, y: _Floats, w: _Floats, layers: tuple[_Floats, ...], into: tuple[_Floats, ...]
+def sum_gradients(
+    x: _Floats,
+    y: _Floats,
+    w: _Floats,
+    networks: Networks,
+    into: Networks,
+    divisor: _Floats | float = 1.0,
+    clip: float = math.inf,
 ) -> None:
-    """Gradients of the weighted mean loss, written into arrays shaped as the layers."""
-    _, second, _, third, _ = layers
-    one, two, scores = _propagate_forward(x, layers)
-    off = _apply_sigmoid(scores)
+    """Write weighted sums of people's gradients, each at most `clip` long, into other networks.
+
+    The gradient of a person for a layer is the product of the layer's inputs and of the derivatives
+    by its outputs, so that its length is the product of theirs (Goodfellow, Efficient Per-Example
+    Gradient Computations, 2015).
+
+    `x` is (B, n, d) or (n, d), the last column of ones; labels `y` and weights `w` are (B, n). The
+    `divisor` is of all gradients, before they are shortened.
+    """
+    _, second, _, third, _ = networks.layers
+    one, two, scores = _propagate_forward(x, networks.layers)
+    off = apply_sigmoid(scores)
     off -= y
     off *= w
-    off /= np.maximum(w.sum(axis=1, keepdims=True), 1.0)
-    into[4][:] = off.sum(axis=1, keepdims=True)
-    into[3][:] = np.matmul(off[:, None], two)[:, 0]
-    back = off[..., None] * third[:, None]
-    back *= two > 0
-    into[2][:] = back.sum(axis=1)
-    into[1][:] = np.matmul(one.swapaxes(1, 2), back)
-    back = np.matmul(back, second.swapaxes(1, 2))
-    back *= one > 0
-    into[0][:] = np.matmul(x.swapaxes(-1, -2), back)
+    off /= divisor
+    back_two = off[..., None] * third[:, None]
+    back_two *= two > 0
+    back_one = np.matmul(back_two, second.swapaxes(1, 2))
+    back_one *= one > 0
+    if clip < math.inf:
+        squares = off**2 * (1 + _square(two)) + _square(back_two) * (1 + _square(one))
+        factor = limit_lengths(squares + _square(back_one) * _square(x), clip)
+        off *= factor
+        back_two *= factor[..., None]
+        back_one *= factor[..., None]
+    first, middle, biases, last, bias = into.layers
+    bias[:] = off.sum(axis=1, keepdims=True)
+    last[:] = np.matmul(off[:, None], two)[:, 0]
+    biases[:] = back_two.sum(axis=1)
+    middle[:] = np.matmul(one.swapaxes(1, 2), back_two)
+    first[:] = np.matmul(x.swapaxes(-1, -2), back_one)
 
 
-def _apply_sigmoid(scores: _Floats) -> _Floats:
+def limit_lengths(squares: _Floats, clip: float) -> _Floats:
+    """Factors that shorten vectors of these squared lengths to `clip`; 1 for shorter ones."""
+    lengths = np.sqrt(squares)
+    return np.divide(clip, lengths, out=np.ones_like(lengths), where=lengths > clip)
+
+
+def _square(vectors: _Floats) -> _Floats:
+    """Squared lengths over the last axis."""
+    return np.asarray(np.einsum("...i,...i->...", vectors, vectors))
+
+
+def apply_sigmoid(scores: _Floats) -> _Floats:
+    """Probabilities of label 1 by log-odds."""
     small = np.exp(-np.abs(scores))
     return np.asarray(np.where(scores >= 0, 1.0, small) / (1.0 + small))

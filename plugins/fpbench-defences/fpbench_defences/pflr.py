@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from fpbench import Classifier, Guarantee, Learner, Measure, Sample
-from fpbench.models import logistic_proba
+from fpbench.models import BoundedFeatures, logistic_proba
 from fpbench.plugin import Codes, MeasureValues
 from fpbench.privacy import LEAST_EPSILON
 from fpbench_defences.pflr_objective import (
-    BoundedFeatures,
     Floats,
     NoiseBudget,
     PeopleSums,
