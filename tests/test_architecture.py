@@ -396,7 +396,8 @@ NO_VERBS = set(
     encoded_names epsilon_lower_bound epsilon_to_rho excessive_risk figure gaussian_delta
     gaussian_epsilon gaussian_rho gaussian_sigma impurity individual_fairness leaderboard
     logistic_proba main measured_cuts new new_submission page path plugins pure_rho random_state
-    rho_to_delta rho_to_epsilon root rules_within sensitive_field site table tree_rules
+    rho_to_delta rho_to_epsilon root rules_within sampled_gaussian_epsilon sampled_gaussian_sigma
+    sensitive_field site table tree_rules
     unfairness
     """,
     )

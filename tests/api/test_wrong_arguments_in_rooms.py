@@ -160,6 +160,8 @@ RIGHT = {
         "pure_rho": EPSILON,
         "rho_to_delta": {"rho": 0.5, **EPSILON},
         "rho_to_epsilon": {"rho": 0.5, **DELTA},
+        "sampled_gaussian_epsilon": {"share": 0.1, **SIGMA, "steps": 3, **DELTA},
+        "sampled_gaussian_sigma": {**EPSILON, **DELTA, "share": 0.1, "steps": 3},
         "vote_labels": {"noisy": VOTES.astype(float), "labels": "soft", "teachers": 4},
     },
     "reports": {

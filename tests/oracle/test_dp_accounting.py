@@ -4,6 +4,7 @@ import dp_accounting
 import numpy as np
 import pytest
 from dp_accounting import gaussian_mechanism
+from dp_accounting.pld import PLDAccountant
 from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.rdp import RdpAccountant
 
@@ -20,6 +21,7 @@ from fpbench.privacy import (
     gaussian_rho,
     gaussian_sigma,
     rho_to_epsilon,
+    sampled_gaussian_epsilon,
 )
 
 EPSILONS = [0.05, 0.5, 1.0, 4.0, 12.0]
@@ -74,6 +76,21 @@ def test_rho_is_converted_as_renyi_divergences_are(rho, delta):
     assert gaussian_rho(1 / math.sqrt(2 * rho)) == pytest.approx(rho)
     assert rho_to_epsilon(rho, delta) == pytest.approx(theirs, rel=1e-3)
     assert rho_to_epsilon(rho, delta) <= theirs * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("share", [0.001, 0.05, 0.4, 1.0])
+@pytest.mark.parametrize("sigma", [0.8, 3.0])
+@pytest.mark.parametrize("steps", [1, 300])
+def test_gaussian_noise_on_samples(share, sigma, steps):
+    event = dp_accounting.PoissonSampledDpEvent(share, dp_accounting.GaussianDpEvent(sigma))
+    event = dp_accounting.SelfComposedDpEvent(event, steps)
+    renyi, numerical = RdpAccountant([*range(2, 1025)]), PLDAccountant()
+    renyi.compose(event)
+    numerical.compose(event)
+    for delta in (1e-8, 1e-5, 1e-2):
+        ours = sampled_gaussian_epsilon(share, sigma, steps, delta)
+        assert ours == pytest.approx(renyi.get_epsilon(delta), rel=0.02, abs=2e-3)
+        assert ours >= numerical.get_epsilon(delta) - 1e-3
 
 
 @pytest.mark.parametrize("relation", NEIGHBOURS)

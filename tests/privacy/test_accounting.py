@@ -20,7 +20,10 @@ from fpbench.privacy import (
     pure_rho,
     rho_to_delta,
     rho_to_epsilon,
+    sampled_gaussian_epsilon,
+    sampled_gaussian_sigma,
 )
+from fpbench.privacy.accounting import _list_terms, _sampled_renyi
 
 epsilons = st.floats(1e-3, 50)
 deltas = st.floats(-12, -0.05).map(lambda power: 10**power)
@@ -189,3 +192,73 @@ def test_beyond_all_sense_there_is_an_answer():
     assert 0 < epsilon_to_rho(1e299, 1e-6) <= 1e299
     with pytest.raises(InputError, match="at most 1e300"):
         epsilon_to_rho(1e308, 1e-6)
+
+
+# Noise on samples
+
+
+@pytest.mark.parametrize(
+    ("share", "sigma", "steps", "delta", "renyi", "numerical"),
+    [
+        (0.01, 1.0, 1000, 1e-5, 2.1077530754515745, 1.8282436455855091),
+        (0.02, 2.0, 500, 1e-5, 1.0152578678692419, 0.9209285481112798),
+        (0.256 / 60, 1.1, 14063, 1e-5, 2.5970795196566616, 2.381778812581751),
+        (0.1, 0.7, 50, 1e-6, 15.670307345646439, 12.384131448191123),
+        (0.5, 4.0, 100, 1e-5, 6.391292656339921, 5.868720578133993),
+        (1.0, 10.0, 40, 1e-5, 2.814109167845533, 2.594383623305774),
+    ],
+)
+def test_epsilon_of_steps_on_samples(share, sigma, steps, delta, renyi, numerical):
+    """dp-accounting 0.6.0: RdpAccountant of orders 2 to 1,024, and PLDAccountant."""
+    found = sampled_gaussian_epsilon(share, sigma, steps, delta)
+    assert found == pytest.approx(renyi, rel=1e-12)
+    assert numerical < found < 1.3 * numerical
+    assert sampled_gaussian_sigma(found, delta, share, steps) == pytest.approx(sigma, rel=1e-9)
+
+
+@pytest.mark.parametrize(("share", "sigma"), [(0.05, 0.8), (0.3, 2.0), (0.7, 1.5)])
+@pytest.mark.parametrize("order", [2, 5, 17])
+def test_renyi_divergence_of_a_step_is_the_greater_integral(share, sigma, order):
+    """Of one more person, and of one less: densities of N(0, s) and its mixture with N(1, s)."""
+
+    def integrate_ratio(sign):
+        def density(z):
+            away = stats.norm.logpdf(z, 0, sigma)
+            moved = stats.norm.logpdf(z, 1, sigma)
+            mixed = np.logaddexp(math.log1p(-share) + away, math.log(share) + moved)
+            one, other = (mixed, away)[::sign]
+            return math.exp(order * one + (1 - order) * other)
+
+        return integrate.quad(density, -30 * sigma, order + 30 * sigma, limit=1000)[0]
+
+    greater = max(integrate_ratio(1), integrate_ratio(-1))
+    found = _sampled_renyi(share, sigma)[_list_terms(share)[0] == order].item()
+    assert found == pytest.approx(math.log(greater) / (order - 1), rel=1e-6)
+
+
+@given(st.floats(1e-6, 1), st.floats(0.05, 1e6), st.integers(1, 10_000), deltas)
+def test_more_steps_larger_samples_and_less_noise_cost_more(share, sigma, steps, delta):
+    found = sampled_gaussian_epsilon(share, sigma, steps, delta)
+    assert sampled_gaussian_epsilon(share, sigma, steps + 1, delta) >= found
+    assert sampled_gaussian_epsilon(min(1.0, 1.1 * share), sigma, steps, delta) >= found * 0.999999
+    assert sampled_gaussian_epsilon(share, 1.1 * sigma, steps, delta) <= found
+    together = compose_gaussians([sigma] * steps)
+    if share == 1:
+        assert found >= gaussian_epsilon(together, delta) * 0.999999
+
+
+@given(st.floats(0.01, 1e6), st.floats(-20, -0.05), st.floats(1e-4, 1), st.integers(1, 5000))
+def test_sigma_is_enough_and_hardly_more(epsilon, power, share, steps):
+    sigma = sampled_gaussian_sigma(epsilon, 10**power, share, steps)
+    assert sampled_gaussian_epsilon(share, sigma, steps, 10**power) <= epsilon
+    if sigma > 1e-100:
+        assert sampled_gaussian_epsilon(share, 0.999 * sigma, steps, 10**power) > epsilon
+
+
+def test_an_epsilon_that_renyi_orders_cannot_show_is_refused():
+    with pytest.raises(InputError, match=r"epsilon must be above 0\.00298, which is as little"):
+        sampled_gaussian_sigma(1e-4, 1e-9, 0.1, 10)
+    for wrong in ({"share": 0.0}, {"share": 1.1}, {"sigma": 0.0}, {"steps": 0}, {"delta": 1.0}):
+        right = {"share": 0.1, "sigma": 1.0, "steps": 5, "delta": 1e-5}
+        with pytest.raises(InputError, match=next(iter(wrong))):
+            sampled_gaussian_epsilon(**{**right, **wrong})
