@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
@@ -247,6 +247,7 @@ def test_more_steps_larger_samples_and_less_noise_cost_more(share, sigma, steps,
         assert found >= gaussian_epsilon(together, delta) * 0.999999
 
 
+@settings(max_examples=20)
 @given(st.floats(0.01, 1e6), st.floats(-20, -0.05), st.floats(1e-4, 1), st.integers(1, 5000))
 def test_sigma_is_enough_and_hardly_more(epsilon, power, share, steps):
     sigma = sampled_gaussian_sigma(epsilon, 10**power, share, steps)
