@@ -56,7 +56,7 @@ def fpbench_learners() -> list[Lazy]:
             correlation_remover="CorrelationRemover",
             grid_search="GridSearch",
         ),
-        *_name_components("pate", {"pate": "learner:Pate"}),
+        *_name_components("pate", {"fair-pate": "fair_learner:FairPate", "pate": "learner:Pate"}),
         *_name_components(
             "private_tree",
             {

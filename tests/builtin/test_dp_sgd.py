@@ -90,6 +90,6 @@ def test_wrong_parameters_and_people_are_refused(people):
     for wrong in ({"epsilon": 0.001}, {"share": 0.0}, {"delta": 0.0}, {"hidden": (3, 3)}):
         with pytest.raises(ValidationError):
             DPSGD(**wrong)
+    undeclared = Sample((), features=people.features, labels=people.labels)
     with pytest.raises(InputError, match="learner 'dp-sgd'"):
-        undeclared = Sample((), features=people.features, labels=people.labels)
         DPSGD().fit(undeclared, np.random.default_rng(0))

@@ -12,9 +12,11 @@ from pydantic import Field, model_validator
 from fpbench import Guarantee, InputError, Learner, Measure, Sample
 from fpbench.builtin.pate.model import (
     ConfidenceTest,
+    Floats,
     LogisticFamily,
     MLPFamily,
     ModelFamily,
+    ParityRefusal,
     PateModel,
     Rows,
     StandardizedFeatures,
@@ -24,7 +26,7 @@ from fpbench.builtin.pate.model import (
     encode_finite,
 )
 from fpbench.models import MLPTraining, random_state
-from fpbench.plugin import Codes, MeasureValues
+from fpbench.plugin import MeasureValues
 from fpbench.privacy import (
     LEAST_EPSILON,
     VoteCost,
@@ -40,7 +42,7 @@ Partition = Literal["hash", "equal"]
 def deal_parts(
     partition: Partition,
     encoded: NDArray[np.float32],
-    labels: Codes,
+    labels: NDArray[np.integer[Any]],
     private: NDArray[np.intp],
     teachers: int,
     rng: np.random.Generator,
@@ -73,7 +75,7 @@ def check_disjoint(
 
 
 def hash_records(
-    encoded: NDArray[np.float32], labels: Codes, salt: np.uint64
+    encoded: NDArray[np.float32], labels: NDArray[np.integer[Any]], salt: np.uint64
 ) -> NDArray[np.uint64]:
     """A 64-bit hash (n,) of every record with its label."""
     bits = np.ascontiguousarray(encoded + np.float32(0)).view(np.uint32)  # -0 is 0
@@ -323,13 +325,20 @@ class Pate(Learner):
         scaled = StandardizedFeatures.of(matrix[public])
         design = scaled(matrix)
         public_design = design[public]
-        parts = deal_parts(self.partition, matrix, sample.labels, private, self.teachers, parts_rng)
+        marks = sample.labels.astype(np.int64)
+        if "sensitive" in self.needs:  # equal records have equal groups, too
+            marks += 2 * sample.sensitive
+        parts = deal_parts(self.partition, matrix, marks, private, self.teachers, parts_rng)
         family = self._make_family(self.teacher, self.teacher_penalty, models_rng)
-        teachers = family.teachers(design, sample.labels.astype(np.float64), parts)
+        private_design = self._prepare_private(design, sample, parts)
+        teachers = family.teachers(private_design, sample.labels.astype(np.float64), parts)
         votes = count_votes(family.proba(teachers, public_design) > 0.5 + _TIE)
         confident, sigma = self._make_confidence_test(), self.noise()
         noise = draw_noise((1, self.public), sigma, confident, noise_rng)
-        targets, weights = derive_targets(votes, noise, self.labels, self.teachers, confident)
+        refusal = self._make_refusal(sample, public)
+        targets, weights = derive_targets(
+            votes, noise, self.labels, self.teachers, confident, refusal
+        )
         family = self._make_family(self.student, self.penalty, models_rng)
         clean_targets = vote_labels(votes, self.labels, self.teachers)[None]
         clean_student = family.students(public_design, clean_targets, None)
@@ -337,7 +346,7 @@ class Pate(Learner):
         guarantee = self._compute_guarantee(sigma)
         notes = self._collect_notes(votes, sigma, guarantee)
         notes["pate_answered"] = self.public
-        if confident is not None and weights is not None:
+        if weights is not None and self.labels != "equation-12":
             notes["pate_answered"] = int(weights.sum())
         notes["pate_teachers_empty"] = sum(not len(part) for part in parts)
         won = votes[:, 1] > votes[:, 0]
@@ -349,7 +358,8 @@ class Pate(Learner):
             baseline=Student(family, scaled, clean_student), public_rows=public,
             public_design=public_design,
             votes=votes, teachers=self.teachers, sigma=sigma, labels=self.labels,
-            penalty=self.penalty, student=self.student, confident=confident, notes=notes,
+            penalty=self.penalty, student=self.student, confident=confident, refusal=refusal,
+            notes=notes,
         )  # fmt: skip
 
     def _limit_answers(self) -> int:
@@ -371,6 +381,13 @@ class Pate(Learner):
             return LogisticFamily(penalty, self.labels == "equation-12")
         training = MLPTraining(self.hidden, penalty, self.epochs, self.batch, self.rate)
         return MLPFamily(training, random_state(rng))
+
+    def _prepare_private(self, design: Floats, sample: Sample, parts: list[Rows]) -> Floats:
+        """Features (n, d) as the teachers of these parts see them."""
+        return design
+
+    def _make_refusal(self, sample: Sample, public: Rows) -> ParityRefusal | None:
+        return None
 
     def _make_confidence_test(self) -> ConfidenceTest | None:
         if self.voting == "gnmax":

@@ -170,6 +170,35 @@ class ConfidenceTest:
 
 
 @dataclass(frozen=True)
+class ParityRefusal:
+    """FairPATE's test: no more label 1 for a group that leads by the greatest gap already.
+
+    It reads labels that are released anyway, and people who are public: it is post-processing.
+    """
+
+    groups: NDArray[np.intp]
+    """(m,) group codes of the public people, in the order in which they are asked."""
+    gap: float
+    """Greatest lead: a group's share of label 1 minus that of all others, among the answered."""
+    least: int
+    """Number of people of a group who are answered in any case."""
+
+    def select_answers(self, targets: Floats, answered: Floats) -> Floats:
+        """Whether a row is still answered (R, m), as 1 or 0, of labels (R, m) and earlier tests."""
+        people = np.zeros((len(targets), int(self.groups.max()) + 1))
+        ones, kept = np.zeros_like(people), answered.copy()
+        for row, group in enumerate(self.groups):
+            label = targets[:, row] > 0.5
+            count, others = people[:, group], people.sum(axis=1) - people[:, group]
+            lead = ones[:, group] / np.maximum(count, 1)
+            lead -= (ones.sum(axis=1) - ones[:, group]) / np.maximum(others, 1)
+            kept[:, row] *= ~(label & (count >= self.least) & (others > 0) & (lead >= self.gap))
+            people[:, group] += kept[:, row]
+            ones[:, group] += kept[:, row] * label
+        return kept
+
+
+@dataclass(frozen=True)
 class Student:
     """A trained model of a family."""
 
@@ -220,6 +249,7 @@ class PateModel(Student):
     penalty: float
     student: Literal["logistic", "mlp"]
     confident: ConfidenceTest | None = None
+    refusal: ParityRefusal | None = None
     notes: MeasureValues = field(default_factory=dict)
 
     @property
@@ -255,7 +285,9 @@ class PateModel(Student):
 
         Raises InputError if the noise does not have the shape of `draw_noise`.
         """
-        return derive_targets(self.votes, noise, self.labels, self.teachers, self.confident)
+        return derive_targets(
+            self.votes, noise, self.labels, self.teachers, self.confident, self.refusal
+        )
 
     def fit_students(self, targets: Floats, weights: Floats | None = None) -> Any:
         """Students trained on labels (R, m): parameters (R, d) of logistic ones."""
@@ -300,6 +332,7 @@ def derive_targets(
     labels: VoteLabels,
     teachers: int,
     confident: ConfidenceTest | None,
+    refusal: ParityRefusal | None = None,
 ) -> tuple[Floats, Floats | None]:
     """Labels (R, m) of noisy votes, and weights (R, m), 0 if unanswered; None if all 1.
 
@@ -312,4 +345,9 @@ def derive_targets(
     targets = vote_labels(noisy, labels, teachers)
     if labels == "equation-12":
         return targets, noisy.sum(axis=-1) / teachers
-    return targets, None if confident is None else confident.select_answers(votes, noise[..., 2])
+    weights = None if confident is None else confident.select_answers(votes, noise[..., 2])
+    if refusal is not None:
+        weights = refusal.select_answers(
+            targets, np.ones_like(targets) if weights is None else weights
+        )
+    return targets, weights
