@@ -12,7 +12,7 @@ from fpbench.api import reproduce
 from fpbench.matrix.plan import make_plan
 from fpbench.plugin import DataHome, discover
 
-NAMES = ("pate", "pate-attack", "pate-mlp", "pate-pafer", "pate-sweep")
+NAMES = ("dp-sgd-pate", "fair-pate", "pate", "pate-attack", "pate-mlp", "pate-pafer", "pate-sweep")
 
 
 def learners(matrix):

@@ -14,7 +14,7 @@ from fpbench import InputError, Table, component, testing
 from fpbench.plugin import DataHome
 
 ROOT = Path(__file__).parents[3]
-MATRICES = ("audit-leak", "everything", "pate-pafer", "pflr", "private-fair-tree")
+MATRICES = ("audit-leak", "everything", "fair-pate", "pate-pafer", "pflr", "private-fair-tree")
 PAGES = ("private-audits", "certified-encoder", "synthetic")
 PAFER = {"use": "pafer", "epsilon": 1.0, "resamples": 40, "mechanism": {"use": "laplace"}}
 
