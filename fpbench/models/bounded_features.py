@@ -22,12 +22,18 @@ class BoundedFeatures:
 
     Every possible row is in [0, 1]^d and sums to at most `norm`; two rows, or a row and a mean of
     rows, are at most `spread` apart in L1. Sensitivities follow from these two numbers.
+
+    Attributes
+    ----------
+    domain
+        Declared bounds and categories.
+    numbers, words
+        Names of the numeric and of the categorical features, in the order of the columns.
     """
 
     domain: Domain
     numbers: tuple[str, ...]
     words: tuple[str, ...]
-    """Names of the categorical features."""
 
     @classmethod
     def of(cls, features: DataFrame, domain: Domain, component: str) -> BoundedFeatures:
