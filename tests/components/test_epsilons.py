@@ -181,6 +181,7 @@ ENTRANCES = {
     "epsilon_to_rho": lambda e: fpbench.privacy.epsilon_to_rho(e, 1e-6),
     "gaussian_sigma": lambda e: fpbench.privacy.gaussian_sigma(e, 1e-6),
     "pure_rho": fpbench.privacy.pure_rho,
+    "sampled_gaussian_sigma": lambda e: fpbench.privacy.sampled_gaussian_sigma(e, 1e-6, 0.1, 5),
     "release": lambda e: fpbench.release(
         pd.DataFrame({"x": [0, 0, 1, 1]}), [0, 1, 0, 1], list("abab"), by=["x"], epsilon=e
     ),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fpbench import Guarantee
 from fpbench.base import to_fraction
+from fpbench.models import BoundedFeatures
 from fpbench.plugin import Codes
 from fpbench.privacy import check_epsilon, compose
 
