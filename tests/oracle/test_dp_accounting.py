@@ -89,7 +89,10 @@ def test_gaussian_noise_on_samples(share, sigma, steps):
     numerical.compose(event)
     for delta in (1e-8, 1e-5, 1e-2):
         ours = sampled_gaussian_epsilon(share, sigma, steps, delta)
-        assert ours == pytest.approx(renyi.get_epsilon(delta), rel=0.02, abs=2e-3)
+        theirs = renyi.get_epsilon(delta)  # 0 if delta alone suffices
+        assert ours >= theirs * (1 - 1e-9)
+        if theirs > 0.2:  # below, they have more orders
+            assert ours == pytest.approx(theirs, rel=1e-9)
         assert ours >= numerical.get_epsilon(delta) - 1e-3
 
 

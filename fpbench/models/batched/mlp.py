@@ -350,8 +350,10 @@ def sum_gradients(
     back_one = np.matmul(back_two, second.swapaxes(1, 2))
     back_one *= one > 0
     if clip < math.inf:
-        squares = off**2 * (1 + _square(two)) + _square(back_two) * (1 + _square(one))
-        factor = limit_lengths(squares + _square(back_one) * _square(x), clip)
+        squares = off**2 * (1 + _sum_squares(two)) + _sum_squares(back_two) * (
+            1 + _sum_squares(one)
+        )
+        factor = limit_lengths(squares + _sum_squares(back_one) * _sum_squares(x), clip)
         off *= factor
         back_two *= factor[..., None]
         back_one *= factor[..., None]
@@ -369,7 +371,7 @@ def limit_lengths(squares: _Floats, clip: float) -> _Floats:
     return np.divide(clip, lengths, out=np.ones_like(lengths), where=lengths > clip)
 
 
-def _square(vectors: _Floats) -> _Floats:
+def _sum_squares(vectors: _Floats) -> _Floats:
     """Squared lengths over the last axis."""
     return np.asarray(np.einsum("...i,...i->...", vectors, vectors))
 
