@@ -26,15 +26,14 @@ from typer.models import ArgumentInfo, OptionInfo
 from fpbench.claims.facts import Fact
 from fpbench.cli.main import app
 from fpbench.cli.screen.catalog import _describe_parameter, _list_demands
-from fpbench.components.bases import BASES
+from fpbench.components.auditor import BASES
 from fpbench.components.measures import Measure
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 from fpbench.components.own_measures import OWN
 from fpbench.components.sights import SIGHTS
-from fpbench.matrix.expectations import CHECKS, Expectation
+from fpbench.matrix.expectations import CHECKS, Expectation, SummaryColumn, SummaryTable
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.matrix import Ranking, Shares, _File
-from fpbench.matrix.summary_tables import SummaryColumn, SummaryTable
 from fpbench.plugin import discover
 from fpbench.testing.scaffold import make_component
 

@@ -34,8 +34,6 @@ from .components.attack_kinds import Disclosure as Disclosure
 from .components.attack_kinds import Learner as Learner
 from .components.auditor import Auditor as Auditor
 from .components.auditor import Release as Release
-from .components.by_name import component as component
-from .components.by_name import dataset as dataset
 from .components.guarantee import Guarantee as Guarantee
 from .components.hooks import hookimpl as hookimpl
 from .components.measures import Measure as Measure
@@ -46,6 +44,8 @@ from .components.records import Correction as Correction
 from .components.records import Guess as Guess
 from .components.records import Problem as Problem
 from .components.records import View as View
+from .components.spec import component as component
+from .components.spec import dataset as dataset
 from .data.sample import Sample as Sample
 from .data.table import Table as Table
 from .reports.assessments.assessing import assess as assess

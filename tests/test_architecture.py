@@ -240,7 +240,7 @@ def test_components_import_heavy_libraries_only_inside_methods():
 
 # What processes send each other through pipes, or would; these modules open no file.
 CHANNELS = {
-    "execution/isolation/one_use", "execution/isolation/one_use_server", "testing/other_process", "execution/engines/local_worker", "testing/round_trips",
+    "execution/isolation/one_use", "execution/isolation/one_use_server", "testing/cases", "execution/engines/local", "testing/watching",
     "execution/wire/sealing",
 }  # fmt: skip
 # They import what a user installed, what our stubs list, or of some packages what steps import anyway.
@@ -249,7 +249,7 @@ IMPORTERS = {
     "components/catalog",
     "models/classifiers",
     "execution/isolation/one_use_server",
-    "execution/engines/warming",
+    "execution/engines/requirements",
 }
 PICKLERS = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 

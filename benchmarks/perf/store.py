@@ -27,9 +27,8 @@ import pandas as pd
 import fpbench
 from fpbench.components.names import ATTACK, Status
 from fpbench.matrix.plan import Cell
-from fpbench.store.reading import CellRecord
 from fpbench.store.store import Store
-from fpbench.store.tables import PAGE
+from fpbench.store.tables import PAGE, CellRecord
 
 ROWS = 1_000_000
 SHAPES = (100, 1_000)

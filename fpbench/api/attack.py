@@ -29,11 +29,11 @@ from fpbench.base.threads import use_one_thread
 from fpbench.claims.rates import is_metric
 from fpbench.components.attack_kinds import Adversary, Corrector, Disclosure
 from fpbench.components.beliefs import name_likeliest
-from fpbench.components.by_name import resolve_component
 from fpbench.components.names import Status
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.components.records import CalibratedGuess, Predictions, Scores
 from fpbench.components.sights import keep_model_sights, list_sights
+from fpbench.components.spec import resolve_component
 from fpbench.data.groups import group_codes
 from fpbench.data.people import read_people
 from fpbench.data.sample import Codes, Sample, Split

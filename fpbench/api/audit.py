@@ -17,11 +17,11 @@ from fpbench.base.text import format_number
 from fpbench.base.validation import validate
 from fpbench.claims.rates import Metric, RateConstraint, parse_metric
 from fpbench.components.auditor import Auditor, HistogramSource, Release, Subject
-from fpbench.components.by_name import resolve_component
 from fpbench.components.catalog import discover
 from fpbench.components.guarantee import Neighbours
 from fpbench.components.mechanism import Mechanism, Policy
 from fpbench.components.records import MeasureValues
+from fpbench.components.spec import resolve_component
 from fpbench.data.groups import group_codes
 from fpbench.data.people import read_people
 from fpbench.data.sample import Codes, Sample

@@ -18,9 +18,9 @@ from fpbench.base.errors import InputError, PluginError
 from fpbench.claims.conditions import Constraint
 from fpbench.claims.rates import Form, Metric, RateConstraint
 from fpbench.components.attack_kinds import Corrector
-from fpbench.components.by_name import resolve_component
 from fpbench.components.catalog import discover
 from fpbench.components.records import Correction, Problem
+from fpbench.components.spec import resolve_component
 from fpbench.data.groups import group_codes
 from fpbench.data.sample import Codes
 

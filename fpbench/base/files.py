@@ -3,6 +3,9 @@
 A run directory may come from anybody. Its files must be regular files of its own: a link may lead
 to any file of this user, opening a pipe blocks, and opening a device may do anything. No other
 module opens a file of a run directory by itself (`tests/base/test_files.py` holds this).
+
+SQLite reads a page as often as other pages point to it. So the tables of a small file may have no
+end: SQLite finds that out only when it is asked.
 """
 
 from __future__ import annotations
@@ -12,9 +15,15 @@ import errno
 import os
 import stat
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fpbench.base.errors import InputError, StoreError
+
+if TYPE_CHECKING:
+    import sqlite3
 
 MATRIX_BYTES = 2**24
 """Greatest size of a matrix in bytes; one that lists a million seeds is smaller."""
@@ -168,3 +177,35 @@ def identify(file: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+_MOST_STEPS = 10_000
+"""Steps in which SQLite reads the definitions of hundreds of tables."""
+
+
+@contextmanager
+def limit_steps(db: sqlite3.Connection) -> Iterator[None]:
+    """Stop SQLite if the definitions of tables, which it reads before all else, have no end.
+
+    Raises sqlite3.DatabaseError.
+    """
+    import sqlite3
+
+    db.set_progress_handler(lambda: True, _MOST_STEPS)
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_INTERRUPT:
+            raise
+        raise sqlite3.DatabaseError("its list of tables has no end") from error
+    finally:
+        db.set_progress_handler(None, 0)
+
+
+def find_damage(db: sqlite3.Connection) -> str:
+    """Why the pages of a file are not trees that share no page; empty if they are.
+
+    The caller has checked the definitions: SQLite computes their constraints.
+    """
+    problem: str = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+    return "" if problem == "ok" else problem.splitlines()[-1]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fpbench.base.errors import InputError
-from fpbench.cli.completion import complete_column
-from fpbench.cli.groups import STANDARD, NoThirdParty
+from fpbench.cli.groups import STANDARD, NoThirdParty, complete_column
 from fpbench.cli.records import check_outputs, write_record
 from fpbench.cli.screen import console
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fpbench.cli.completion import complete_kind
+from fpbench.cli.groups import complete_kind
 from fpbench.cli.screen import console
 from fpbench.components.names import KINDS
 

@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from fpbench.cli.completion import complete_dataset
-from fpbench.cli.groups import Command, NoThirdParty, group
+from fpbench.cli.groups import Command, NoThirdParty, complete_dataset, group
 
 app = group("data", "Data files: list, fetch and verify them.")
 

@@ -12,12 +12,13 @@ import typer
 
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.files import write_output
-from fpbench.cli.completion import (
+from fpbench.cli.groups import (
+    Output,
+    RunDirectory,
     complete_kind,
     complete_measure,
     complete_view,
 )
-from fpbench.cli.groups import Output, RunDirectory
 from fpbench.cli.screen import console
 from fpbench.components.names import KINDS
 
@@ -109,7 +110,7 @@ def leaderboard(
     Neighbours that do not differ significantly share a rank (=1).
     """
     from fpbench.api.saved_run import Run
-    from fpbench.results.views import check_view
+    from fpbench.results.snapshot import check_view
 
     chosen_form, lines = Form.JSON if as_json else form, _count_lines(top, every)
     view = check_view(view)

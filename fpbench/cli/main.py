@@ -23,12 +23,17 @@ from fpbench.cli import data as data_cli
 from fpbench.cli import leaderboard as leaderboard_cli
 from fpbench.cli import release as release_cli
 from fpbench.cli import report as report_cli
-from fpbench.cli.completion import (
+from fpbench.cli.groups import (
+    STANDARD,
+    Command,
+    NoThirdParty,
+    Output,
+    RunDirectory,
     complete_component,
     complete_engine,
     complete_kind,
+    group,
 )
-from fpbench.cli.groups import STANDARD, Command, NoThirdParty, Output, RunDirectory, group
 from fpbench.cli.records import check_outputs, record_statements, write_record
 from fpbench.cli.screen import console
 from fpbench.components.names import KINDS, Status

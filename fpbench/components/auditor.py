@@ -1,4 +1,4 @@
-"""Auditors: the base class, its input, and the release of a private audit."""
+"""Auditors: the base class, its input, the release of an audit; and the bases of all kinds."""
 
 from __future__ import annotations
 
@@ -12,15 +12,23 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench.base.sheet import InWords
 from fpbench.base.text import show_lines
 from fpbench.claims.rates import Metric
-from fpbench.components.attack_kinds import Component, Learner
+from fpbench.components.attack_kinds import (
+    Adversary,
+    Component,
+    Corrector,
+    Dataset,
+    Disclosure,
+    Learner,
+)
 from fpbench.components.guarantee import Guarantee, Neighbours
-from fpbench.components.mechanism import Mechanism
+from fpbench.components.mechanism import Mechanism, Policy
 from fpbench.components.records import MeasureValues
 from fpbench.components.sights import explain_lack
 from fpbench.data.sample import Codes, Sample, Shares
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
 
 NOISES = ("simulation", "secure")
 """Where the noise of a release may come from."""
@@ -258,3 +266,9 @@ class Auditor(Component):
         A private audit does not see the sensitive attribute. fpbench, which knows the truth,
         measures the error of its `Release`.
         """
+
+
+_BASES = (Dataset, Learner, Disclosure, Adversary, Corrector, Mechanism, Policy, Auditor)
+
+BASES: dict[str, type[Component]] = {base.kind: base for base in _BASES}
+"""Base class of each kind."""

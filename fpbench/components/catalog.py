@@ -255,7 +255,7 @@ def _import(entry: Entry) -> Any:
 
 
 def _check_class(candidate: Any, entry: Entry) -> type[Component]:
-    from fpbench.components.bases import BASES
+    from fpbench.components.auditor import BASES
     from fpbench.components.own_measures import why_not_declarable
 
     base = BASES[entry.kind]

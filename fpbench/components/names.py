@@ -1,7 +1,7 @@
 """The kinds of component: hooks, matrix, listings and tests are made from this table.
 
 The table holds words only, so that a listing imports nothing heavy; the base class of each kind is
-in `fpbench.components.bases`.
+in `fpbench.components.auditor`.
 """
 
 from enum import StrEnum

@@ -17,10 +17,14 @@ from fpbench.base.toml_files import check_depth, read_toml
 from fpbench.base.validation import validate
 from fpbench.components.names import KINDS
 from fpbench.matrix.axes import MAX_CELLS, ComponentChoice, check_exclude, expand_axes
-from fpbench.matrix.expectations import Expectation, parse_expectations
+from fpbench.matrix.expectations import (
+    Expectation,
+    SummaryTable,
+    parse_expectations,
+    parse_summaries,
+)
 from fpbench.matrix.limits import NO_LIMITS, Limits
 from fpbench.matrix.settings import Settings, read_settings
-from fpbench.matrix.summary_tables import SummaryTable, parse_summaries
 
 
 class _Table(BaseModel):

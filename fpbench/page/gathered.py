@@ -16,17 +16,23 @@ from fpbench.matrix.axes import MAX_CELLS
 from fpbench.results.defences import OF_MODELS
 from fpbench.results.leaderboard import LEAK_RANKING, Leaderboard
 from fpbench.results.ranking import choose_measure, rank
-from fpbench.results.rows.groups import RowGroup
 from fpbench.results.rows.labels import Components, LabelsByKind, name_parameters
 from fpbench.results.rows.lines import Tallies
-from fpbench.results.snapshot import SavedRun, Snapshot, read_snapshot
+from fpbench.results.rows.selection import RowGroup
+from fpbench.results.snapshot import (
+    RANK_BY,
+    VIEWS,
+    SavedRun,
+    Snapshot,
+    make_view_boards,
+    read_snapshot,
+)
 from fpbench.results.statistics.intervals import Interval
 from fpbench.results.verdicts.judging import Judgement, judge_results
-from fpbench.results.views import RANK_BY, VIEWS, make_view_boards
 from fpbench.results.waterfall import Waterfall
-from fpbench.store.reading import SessionRecord
 from fpbench.store.results import Results
 from fpbench.store.store import Store
+from fpbench.store.tables import SessionRecord
 
 Labels: TypeAlias = tuple[str, ...]
 """A label for every kind, in the order of `KINDS`; empty where the kind is not used."""

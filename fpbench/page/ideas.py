@@ -25,7 +25,7 @@ from fpbench.page.figures import (
 from fpbench.page.gathered import Combination, Gathered, Labels
 from fpbench.results.defences import OF_MODELS
 from fpbench.results.leaderboard import LEAK_RANKING
-from fpbench.results.pareto import ON_FRONT, PARETO
+from fpbench.results.ranking import ON_FRONT, PARETO
 from fpbench.results.waterfall import Waterfall
 
 if TYPE_CHECKING:

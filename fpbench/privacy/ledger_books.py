@@ -25,8 +25,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from fpbench.base.databases import find_damage, limit_steps
 from fpbench.base.errors import InputError
+from fpbench.base.files import find_damage, limit_steps
 from fpbench.base.text import to_fraction
 from fpbench.components.guarantee import Guarantee
 

@@ -16,8 +16,7 @@ from fpbench.components.measures import Measure
 from fpbench.components.names import ATTACK, AUDIT
 from fpbench.results.leaderboard import format_ends, format_p_value, make_interval_data
 from fpbench.results.ranking import choose_measure, name_measure
-from fpbench.results.rows.comparability import describe_aspects
-from fpbench.results.rows.lines import Tallies
+from fpbench.results.rows.lines import Tallies, describe_aspects
 from fpbench.results.statistics.intervals import Interval, estimate_interval
 from fpbench.results.statistics.signed_ranks import (
     ALPHA,

@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 from fpbench.components.measures import GREATER
 from fpbench.components.own_measures import GUARANTEE, NO_GUARANTEE, DefenceMeasures
 from fpbench.results.leaderboard import Leaderboard
-from fpbench.results.pareto import mark_front
-from fpbench.results.ranking import make_board
-from fpbench.results.rows.comparability import UNPROVEN
-from fpbench.results.rows.lines import Tallies
-from fpbench.results.rows.pooling import find_shared, pool
+from fpbench.results.ranking import make_board, mark_front
+from fpbench.results.rows.lines import UNPROVEN, Tallies, find_shared, pool
 from fpbench.results.rows.selection import match_kind, split_by_dataset
 from fpbench.store.results import Results
 

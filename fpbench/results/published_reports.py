@@ -10,8 +10,7 @@ import numpy as np
 from fpbench.base.text import format_percent, format_points
 from fpbench.components.names import ATTACK
 from fpbench.results.leaderboard import Leaderboard, Line
-from fpbench.results.pareto import mark_front
-from fpbench.results.ranking import check_measured, make_board, name_measure
+from fpbench.results.ranking import check_measured, make_board, mark_front, name_measure
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.rows.selection import split_by_dataset
 from fpbench.store.results import Results

@@ -20,9 +20,8 @@ from fpbench.components.names import Status
 from fpbench.components.records import MeasureValues
 from fpbench.matrix.plan import Cell
 from fpbench.store.differences import find_different, is_time, name_cell
-from fpbench.store.reading import CellRecord, SessionRecord
 from fpbench.store.store import UNSHOWN_SEEDS, Store
-from fpbench.store.tables import PAGE
+from fpbench.store.tables import PAGE, CellRecord, SessionRecord
 
 _MOST_NAMED = 10
 """Greatest number of conflicts that are named; all are counted."""

@@ -36,17 +36,22 @@ from fpbench.store.connections import (
 )
 from fpbench.store.locks import STORE, Lock, is_locked_here
 from fpbench.store.packing import make_storable, to_plain
-from fpbench.store.reading import (
+from fpbench.store.results import Results
+from fpbench.store.tables import (
+    PAGE,
     CellRecord,
     SessionRecord,
+    create,
+    is_empty,
+    number_key,
     read_cells,
     read_done,
     read_records,
     read_results,
     read_sessions,
+    write_pages,
+    write_plan,
 )
-from fpbench.store.results import Results
-from fpbench.store.tables import PAGE, create, is_empty, number_key, write_pages, write_plan
 
 _DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, RecursionError)
 

@@ -25,8 +25,7 @@ from fpbench.components.attack_kinds import (
     Disclosure,
     Learner,
 )
-from fpbench.components.auditor import Auditor
-from fpbench.components.bases import BASES
+from fpbench.components.auditor import BASES, Auditor
 from fpbench.components.guarantee import COUNT_SENSITIVITY, NEIGHBOURS, Neighbours
 from fpbench.components.mechanism import Mechanism
 from fpbench.components.names import KINDS
@@ -43,16 +42,16 @@ from fpbench.testing.attacks import (
     list_relations,
 )
 from fpbench.testing.brute_force import judge, make_problems
-from fpbench.testing.cases import Case, Inapplicable
+from fpbench.testing.cases import Case, Inapplicable, NotTransferable
 from fpbench.testing.fixtures import hide_otherwise, make_cell_inputs, make_step
-from fpbench.testing.other_process import NotTransferable
-from fpbench.testing.round_trips import pickle_and_back, transfer
 from fpbench.testing.watching import (
     Watched,
     find_difference,
     find_first_difference,
     list_parts,
+    pickle_and_back,
     restore_generators,
+    transfer,
     watch,
 )
 

@@ -32,7 +32,7 @@ from fpbench.data.data_files import DataHome
 from fpbench.data.sample import Codes, Sample, Split
 from fpbench.data.table import Table
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
-from fpbench.execution.work.read_only import make_read_only
+from fpbench.execution.work.execute import make_read_only
 from fpbench.models.rules import Rules
 from fpbench.testing.attacks import list_relations
 from fpbench.testing.brute_force import make_unknown_constraint, satisfies, state_facts
@@ -46,8 +46,7 @@ from fpbench.testing.fixtures import (
     make_step,
     show_to,
 )
-from fpbench.testing.round_trips import transfer
-from fpbench.testing.watching import Watched, watch
+from fpbench.testing.watching import Watched, transfer, watch
 
 _RUBBISH = {
     "empty": b"",

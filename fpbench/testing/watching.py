@@ -1,17 +1,19 @@
-"""Watched calls: their results, modified inputs, and use of global randomness."""
+"""Watched calls and transfers: results, modified inputs, use of global randomness, pickling."""
 
 from __future__ import annotations
 
 import copy
 import os
+import pickle
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
+import cloudpickle
 import numpy as np
 
 from fpbench.data.sample import Sample
@@ -136,3 +138,24 @@ def _split_column(column: Any) -> Any:
     if hasattr(values, "categories"):
         return np.asarray(values.codes), list(map(str, values.categories)), bool(values.ordered)
     return column.to_numpy()
+
+
+T = TypeVar("T")
+
+
+def pickle_and_back(value: Any) -> Any:
+    """The value as another process receives it."""
+    return pickle.loads(pickle.dumps(value))
+
+
+def transfer(result: T, what: str) -> T:
+    """A step's result as the worker of the next step receives it.
+
+    Raises AssertionError if engines cannot pickle it.
+    """
+    try:
+        received: T = cloudpickle.loads(cloudpickle.dumps(result))
+    except Exception as error:  # a third party's `__reduce__` may raise anything
+        problem = f"{what} cannot be sent to another worker: {type(error).__name__}: {error}"
+        raise AssertionError(problem) from None
+    return received

@@ -12,10 +12,10 @@ import pytest
 from commands import bad, fine
 
 import fpbench
-from fpbench.cli import completion
+from fpbench.cli import groups as completion
 from fpbench.cli import main as cli
 from fpbench.cli.screen import console
-from fpbench.results import views
+from fpbench.results import snapshot as views
 
 
 @pytest.fixture

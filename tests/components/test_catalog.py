@@ -8,7 +8,7 @@ from pages import ROOT
 
 import fpbench
 from fpbench import PluginError
-from fpbench.components.bases import BASES
+from fpbench.components.auditor import BASES
 from fpbench.components.catalog import OWN_PLUGINS, _read_summary
 from fpbench.components.hooks import HOOKS, OFFERED
 from fpbench.components.names import ATTACK, AUDIT, KINDS

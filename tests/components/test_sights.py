@@ -8,7 +8,7 @@ from pages import ROOT
 
 import fpbench
 from fpbench import Adversary, Guess
-from fpbench.components.bases import BASES
+from fpbench.components.auditor import BASES
 from fpbench.components.sights import SIGHTS, explain_lack, keep_model_sights, list_sights
 from fpbench.data.sample import Sample
 from fpbench.matrix.step import EACH_GROUP

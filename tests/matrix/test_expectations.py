@@ -13,7 +13,7 @@ from fpbench.base.errors import MatrixError
 from fpbench.components.names import KINDS
 from fpbench.matrix.expectations import CHECKS, NumberRegion, parse_expectations
 from fpbench.matrix.matrix import read
-from fpbench.results.rows.groups import RowGroup
+from fpbench.results.rows.selection import RowGroup
 from fpbench.results.verdicts.verdicts import (
     ExpectationOutcome,
     evaluate,

@@ -14,7 +14,7 @@ from strangers import drop_results
 
 from fpbench.base.text import format_percent, format_points, format_points_above
 from fpbench.page.writing import write_report
-from fpbench.results.pareto import ON_FRONT, PARETO
+from fpbench.results.ranking import ON_FRONT, PARETO
 from fpbench.store.store import Store
 
 pytestmark = [needs_browser, pytest.mark.slow]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fpbench import Mechanism
-from fpbench.components.by_name import resolve_component
+from fpbench.components.spec import resolve_component
 from fpbench.privacy.marginal_release import (
     Marginals,
     NoisyMarginals,

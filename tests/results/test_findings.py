@@ -11,7 +11,7 @@ from fpbench.results.findings import (
     Verdict,
 )
 from fpbench.results.leaderboard import Leaderboard, Line
-from fpbench.results.publishing import make_findings
+from fpbench.results.sentences import make_findings
 from fpbench.results.statistics.intervals import Interval
 
 SHARES = st.floats(0, 1)

@@ -15,10 +15,9 @@ from fpbench.components.names import KINDS
 from fpbench.page.gathered import gather
 from fpbench.page.ideas import make_figure
 from fpbench.results.leaderboard import make_sheet, to_data
-from fpbench.results.pareto import ON_FRONT, PARETO, find_front
-from fpbench.results.ranking import rank
+from fpbench.results.ranking import ON_FRONT, PARETO, find_front, rank
 from fpbench.results.rows.beside_others import add_comparisons
-from fpbench.results.views import RANK_BY, make_view_boards
+from fpbench.results.snapshot import RANK_BY, make_view_boards
 from fpbench.store.results import Results
 
 

@@ -7,9 +7,9 @@ from fpbench.base.errors import InputError
 from fpbench.components.names import KINDS
 from fpbench.components.own_measures import GUARANTEE
 from fpbench.results.defences import STRONGEST
-from fpbench.results.pareto import ON_FRONT, PARETO
+from fpbench.results.ranking import ON_FRONT, PARETO
 from fpbench.results.rows.beside_others import add_comparisons
-from fpbench.results.views import VIEWS, check_view, make_view_boards
+from fpbench.results.snapshot import VIEWS, check_view, make_view_boards
 from fpbench.store.results import Results
 
 SEEDS = 12

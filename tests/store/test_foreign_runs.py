@@ -19,7 +19,7 @@ from fpbench.cli.main import app
 from fpbench.errors import StoreError
 from fpbench.matrix.plan import Cell
 from fpbench.plugin import Status
-from fpbench.results.views import VIEWS
+from fpbench.results.snapshot import VIEWS
 from fpbench.store import connections
 from fpbench.store.store import Store
 

@@ -147,7 +147,7 @@ def test_control_characters_are_escaped(made, tmp_path):
 def test_pages_that_are_read_again_and_again_are_refused(
     made, tmp_path, monkeypatch, spoil, why, create
 ):
-    monkeypatch.setattr("fpbench.base.databases._MOST_STEPS", 3_000)  # the bomb is a small one
+    monkeypatch.setattr("fpbench.base.files._MOST_STEPS", 3_000)  # the bomb is a small one
     run = tmp_path / "run"
     shutil.copytree(made[0], run)
     spoil(run / "store.sqlite")

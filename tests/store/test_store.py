@@ -24,9 +24,9 @@ from fpbench.errors import StoreError
 from fpbench.matrix.plan import Cell
 from fpbench.plugin import Status
 from fpbench.store.packing import is_identical
-from fpbench.store.reading import CellRecord
 from fpbench.store.results import Results
 from fpbench.store.store import Store
+from fpbench.store.tables import CellRecord
 
 CELLS = [
     Cell("k0", {"dataset": "d", "learner": "l", "auditor": "a"}, 0),

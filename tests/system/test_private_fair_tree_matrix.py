@@ -7,8 +7,8 @@ import pytest
 import fpbench
 from fpbench.api import reproduce
 from fpbench.plugin import DataHome
-from fpbench.results.rows.groups import RowGroup
-from fpbench.results.verdicts.paper_tables import summarise
+from fpbench.results.rows.selection import RowGroup
+from fpbench.results.verdicts.judging import summarise
 
 NAME = "private-fair-tree"
 

@@ -1,7 +1,8 @@
-"""Requirements of a worker on another machine: the same versions, the same code."""
+"""What a worker needs: the versions and code of the coordinator, and early imports."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -12,6 +13,7 @@ from fpbench.base.errors import DISTRIBUTION, FpbenchError
 from fpbench.components.catalog import Catalog
 from fpbench.components.spec import Spec, fingerprint
 from fpbench.matrix.step import Step
+from fpbench.models.classifiers import FAMILIES
 
 _LIBRARIES = (
     DISTRIBUTION, "numpy", "pandas", "scipy", "scikit-learn", "fairlearn", "highspy", "optuna",
@@ -97,3 +99,30 @@ def list_mismatches(here: Mapping[str, str], there: Mapping[str, str]) -> list[s
             words = f"{name} of {source} with other code than here"
         mismatches.append(words)
     return mismatches
+
+
+def list_modules(steps: Iterable[Step]) -> tuple[str, ...]:
+    """Modules of the classifiers that the parameters of steps name.
+
+    Only classifiers that have a name here: an import path may lead anywhere.
+    """
+    named = {
+        value
+        for step in steps
+        if step.spec is not None
+        for value in step.spec.parameters.values()
+        if isinstance(value, str)
+    }
+    paths = (family.path for name, family in FAMILIES.items() if name in named)
+    return tuple(sorted({path.partition(":")[0] for path in paths}))
+
+
+def warm(modules: Iterable[str]) -> None:
+    """Import modules that steps need, before there are steps."""
+    import pandas as pd  # noqa: F401
+
+    from fpbench.components.catalog import discover
+
+    discover()
+    for name in modules:
+        importlib.import_module(name)

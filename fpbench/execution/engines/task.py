@@ -9,8 +9,13 @@ from typing import Any
 
 from fpbench.base.threads import ONE_THREAD
 from fpbench.execution.engines.engine import EngineSetup
-from fpbench.execution.engines.requirements import Requirements, list_mismatches, read_versions
-from fpbench.execution.engines.warming import list_modules, warm
+from fpbench.execution.engines.requirements import (
+    Requirements,
+    list_mismatches,
+    list_modules,
+    read_versions,
+    warm,
+)
 from fpbench.execution.isolation.one_use import (
     ForkServer,
     execute_alone,

@@ -49,11 +49,12 @@ from fpbench.correction.proven import find_possible
 from fpbench.data.data_files import DataHome
 from fpbench.data.sample import Codes, ModelAnswers, Sample, Split
 from fpbench.data.table import Table
-from fpbench.execution.work.belief_scores import measure_beliefs, measure_leak
 from fpbench.execution.work.rows import ComponentWords, make_row
 from fpbench.execution.work.scores import (
     measure_attack,
+    measure_beliefs,
     measure_claim,
+    measure_leak,
     measure_model,
     measure_release,
 )

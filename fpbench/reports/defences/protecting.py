@@ -11,9 +11,9 @@ import numpy as np
 from fpbench.base.arguments import read_share, show_value, to_generator
 from fpbench.base.errors import InputError, check_choice
 from fpbench.claims.set_counts import Floats
-from fpbench.components.by_name import resolve_component
 from fpbench.components.guarantee import check_epsilon
 from fpbench.components.mechanism import Mechanism
+from fpbench.components.spec import resolve_component
 from fpbench.reports.defences.complementary import find_complements
 from fpbench.reports.defences.counts_with_noise import NoisyCounts
 from fpbench.reports.defences.fitted_counts import add_fitted_noise

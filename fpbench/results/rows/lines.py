@@ -1,8 +1,17 @@
-"""Rows of a run counted and averaged over seeds, one line per combination of components."""
+"""Rows become lines, one per combination: counted, averaged over seeds and settings, compared.
+
+An error at epsilon 1 says nothing about another at epsilon 1 with other neighbours, and a
+correction that a solver did not finish says nothing about what the claim gives away. Lines that
+differ in such aspects are ranked apart, and each ranking states what its lines have in common.
+
+A mean over settings compares like with like: only settings that every line has count, and only
+seeds at which a line has all of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -11,8 +20,10 @@ from numpy.typing import NDArray
 
 from fpbench.base.arrays import find_unique
 from fpbench.components.measures import Glossary
+from fpbench.components.names import KINDS, Status
 from fpbench.results.statistics.intervals import LEAST_SEEDS, Interval, estimate_bounds
-from fpbench.store.results import Results
+from fpbench.store.packing import Column
+from fpbench.store.results import Block, Results
 
 _Floats = NDArray[np.float64]
 
@@ -231,3 +242,180 @@ class _Measures(Mapping[str, Interval]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+UNPROVEN = "optimum not proven"
+"""The statement on lines with a seed whose correction the solver did not prove."""
+
+_ASPECTS = {
+    "audit_metric": "metric", "neighbours": "neighbours", "delta": "delta", "noise": "noise",
+    "claim_neighbours": "claim: neighbours", "claim_delta": "claim: delta",
+    "claim_noise": "claim: noise", "model_neighbours": "learner: neighbours",
+    "model_delta": "learner: delta",
+}  # fmt: skip
+"""Measures that qualify a guarantee, and their aspects."""
+OF_CLAIMS = "claim: "
+"""The beginning of the aspects of private claims."""
+
+
+def describe_aspects(tally: Tallies) -> dict[str, list[str]]:
+    """The statements of each line on its guarantees and proofs.
+
+    Returns: for each aspect, such as `neighbours` of an audit, `claim: delta` of a private claim or
+    `learner: neighbours` of a private learner: a text for each line, empty if it states nothing.
+    """
+    statements: dict[str, list[str]] = {}
+    for name in tally.results.names:
+        if name in _ASPECTS:
+            stated = [
+                texts[0] if len(texts) == 1 else "several" * bool(texts)
+                for texts in tally.texts(name, numbers=True)
+            ]
+            if any(stated):
+                statements[_ASPECTS[name]] = stated
+    proven = tally.means("proven")
+    if proven is not None and (proven < 1).any():
+        statements["proof"] = [UNPROVEN if share < 1 else "" for share in proven.tolist()]
+    return statements
+
+
+def split_classes(
+    said: Mapping[str, Sequence[str]], lines: Sequence[int]
+) -> dict[tuple[str, ...], list[int]]:
+    """Lines that may be ranked together, by what sets them apart from the others.
+
+    An aspect that only some lines state, all in the same way, separates no lines. An aspect that
+    lines state differently does, and then separates lines that do not state it, too.
+
+    `said`: as `describe_aspects` returns it.
+
+    Returns: lines by their statement: empty if nothing separates them.
+    """
+    parting = [aspect for aspect, texts in said.items() if _splits_lines(aspect, texts, lines)]
+    classes: dict[tuple[str, ...], list[int]] = {}
+    for line in lines:
+        statement = tuple(_describe_aspect(aspect, said[aspect][line]) for aspect in parting)
+        classes.setdefault(statement, []).append(line)
+    # Proven lines come first; the rest stays in the order of the plan.
+    return dict(sorted(classes.items(), key=lambda item: UNPROVEN in item[0]))
+
+
+def _splits_lines(aspect: str, texts: Sequence[str], lines: Sequence[int]) -> bool:
+    stated = {texts[line] for line in lines}
+    return len(stated) > 1 if aspect == "proof" else len(stated - {""}) > 1
+
+
+def _describe_aspect(aspect: str, text: str) -> str:
+    if aspect == "proof":
+        return text or "optimum proven"
+    owner, _, word = aspect.rpartition(": ")
+    statement = f"{word} {text}" if text else f"{word} not stated"
+    return f"{owner}: {statement}" if owner else statement
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """Rows averaged over settings."""
+
+    results: Results
+    """One row for each line and seed. A seed at which a line lacks a setting is `failed`."""
+    kinds: tuple[str, ...]
+    """The kinds that were averaged over, of those that rows use."""
+    settings: int
+    """The settings that every line has, which are averaged over."""
+    left_out: int
+    """The settings that only some lines have, which are left out."""
+
+
+def find_shared(results: Results, keep: Sequence[str]) -> tuple[NDArray[np.bool_], int, int]:
+    """The rows of the settings that every line has.
+
+    Returns: (n,) a mask of rows; the number of settings that every line has; and the number that
+    only some have.
+    """
+    done, failed = results.finished()
+    finished = pd.unique(results.combination[done])
+    _, line = results.merge_combinations(keep)
+    settings, setting = results.merge_combinations({*KINDS} - {*keep})
+    # A line in a setting is one combination, so that rows need not be looked at.
+    having = np.bincount(setting[finished], minlength=len(settings))
+    common = (having == len(pd.unique(line[finished]))) & (having > 0)
+    met = len(pd.unique(setting[pd.unique(results.combination[done | failed])]))
+    return common[setting][results.combination], int(common.sum()), met - int(common.sum())
+
+
+def pool(results: Results, keep: Sequence[str]) -> Pooled:
+    """Average over all kinds but those that are kept.
+
+    If lines have no setting in common, each is averaged over its own: `settings` is 0 then, and
+    the lines should not be compared.
+
+    `keep`: the kinds whose labels lines differ in.
+    """
+    inside, count, left_out = find_shared(results, keep)
+    done, failed = results.finished()
+    rows = np.flatnonzero(done | failed)
+    labels, line_of = results.merge_combinations(keep)
+    line = line_of[results.combination[rows]]
+    seeds, seed = find_unique(results.seeds[rows])
+    places, group = find_unique(line * max(len(seeds), 1) + seed)  # by line and seed
+    lines, seeds = places // max(len(seeds), 1), seeds[places % max(len(seeds), 1)]
+    counted = (done & inside)[rows] if count else done[rows]
+    needed = np.full(len(places), count)
+    if not count:
+        finished = line_of[pd.unique(results.combination[done])]
+        needed = np.bincount(finished, minlength=len(labels))[lines]
+    whole = (np.bincount(group[counted], minlength=len(places)) == needed) & (needed > 0)
+
+    def average(name: str) -> NDArray[np.float64]:
+        """(groups,) means of finite values; NaN unless a group has as many as it needs."""
+        values = results.numbers(name)[rows[counted]]
+        fine = np.isfinite(values)
+        sums, counts = (
+            np.bincount(group[counted], each, minlength=len(places))
+            for each in (np.where(fine, values, 0.0), fine)
+        )
+        return np.where(whole & (counts == needed), sums / np.maximum(counts, 1), np.nan)
+
+    reasons = np.full(len(places), None, object)
+    reasons[~whole] = "not every setting has been run at this seed"
+    told = pd.Series(results.reasons[rows], group, dtype=object)[~whole[group]].dropna()
+    told = told[~told.index.duplicated()]
+    reasons[told.index] = told
+    pooled = Results(
+        combinations=labels,
+        combination=lines,
+        seeds=seeds,
+        statuses=np.where(whole, Status.DONE.value, Status.FAILED.value),
+        seconds=np.bincount(
+            group, np.nan_to_num(results.seconds[rows]), minlength=len(places)
+        ).astype(np.float64),
+        cells=np.full(len(places), "", object),
+        reasons=reasons,
+        glossary=results.glossary,
+        blocks=[Block(np.arange(len(places)), _Averages(results.names, average))],
+    )
+    several = results.components.iloc[pd.unique(results.combination[rows])].nunique() > 1
+    over = tuple(kind for kind in KINDS if several[kind] and kind not in keep)
+    return Pooled(pooled, over, count, left_out)
+
+
+class _Averages(Mapping[str, Column]):
+    """Means of measures, each computed at the first request: most are never read."""
+
+    def __init__(self, names: Sequence[str], average: Callable[[str], NDArray[np.float64]]) -> None:
+        self._columns: dict[str, Column | None] = dict.fromkeys(names)
+        self._average = average
+
+    def __getitem__(self, name: str) -> Column:
+        column = self._columns[name]
+        if column is None:
+            values = self._average(name)
+            column = self._columns[name] = Column.of_numbers(values, np.isnan(values))
+        return column
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)

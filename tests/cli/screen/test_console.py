@@ -25,7 +25,7 @@ from fpbench.results.contrast import compare, contrast_sheet
 from fpbench.results.ranking import rank
 from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.rows.labels import ConfiguredComponent, name_parameters
-from fpbench.results.views import make_view_boards
+from fpbench.results.snapshot import make_view_boards
 from fpbench.store.results import Results
 
 DECLARED = GLOSSARY.declaring(

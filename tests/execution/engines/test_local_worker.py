@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from toy_runs import ATTACK, timeless
 
 import fpbench
-from fpbench.execution.engines import local_worker as keeping
-from fpbench.execution.engines.local_worker import (
+from fpbench.execution.engines import local as keeping
+from fpbench.execution.engines.local import (
     SMALL,
     LocalOrder,
     MissingResults,

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from fpbench.components.spec import Spec
-from fpbench.execution.engines.warming import list_modules
+from fpbench.execution.engines.requirements import list_modules
 from fpbench.matrix.step import Step
 
 
@@ -29,7 +29,7 @@ def test_named_classifiers_and_nothing_else():
 @pytest.mark.slow
 def test_warming_imports_them():
     program = (
-        "import sys; from fpbench.execution.engines.warming import warm\n"
+        "import sys; from fpbench.execution.engines.requirements import warm\n"
         "assert 'pandas' not in sys.modules; warm(('sklearn.tree',))\n"
         "assert {'pandas', 'sklearn.tree'} <= set(sys.modules)"
     )

@@ -8,8 +8,8 @@ import fpbench
 from fpbench import Sample
 from fpbench.components.catalog import discover
 from fpbench.execution.work.actions import make_view
-from fpbench.execution.work.belief_scores import measure_bayes
 from fpbench.execution.work.execute import execute
+from fpbench.execution.work.scores import measure_bayes
 from fpbench.matrix.matrix import read
 from fpbench.matrix.plan import make_plan
 from fpbench.plugin import DataHome

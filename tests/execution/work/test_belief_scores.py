@@ -17,8 +17,8 @@ from fpbench.claims import RateConstraint, limit_claim_nats
 from fpbench.components.beliefs import spread_confidence
 from fpbench.components.records import CalibratedGuess, Predictions
 from fpbench.correction import compute_count_leak, limit_leak, limit_leak_by_error
-from fpbench.execution.work import belief_scores
-from fpbench.execution.work.belief_scores import measure_beliefs, measure_leak
+from fpbench.execution.work import scores as belief_scores
+from fpbench.execution.work.scores import measure_beliefs, measure_leak
 from fpbench.plugin import SolverStatus, Split
 from fpbench.privacy import limit_private_leak
 

@@ -6,7 +6,7 @@ import pytest
 
 import fpbench
 from fpbench.components.records import Problem
-from fpbench.execution.work.read_only import make_read_only
+from fpbench.execution.work.execute import make_read_only
 
 SOURCE = """
 from typing import Literal

@@ -14,10 +14,11 @@ from fpbench.claims import FORMS, METRICS, RateConstraint, ShareBounds
 from fpbench.components.beliefs import spread_confidence
 from fpbench.components.own_measures import IN_ATTACKS, ReleaseMeasures
 from fpbench.components.records import CalibratedGuess, Predictions
-from fpbench.execution.work.belief_scores import measure_beliefs, measure_leak
 from fpbench.execution.work.scores import (
     measure_attack,
+    measure_beliefs,
     measure_claim,
+    measure_leak,
     measure_model,
     measure_release,
 )

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench.components.names import KINDS
-from fpbench.results.rows.comparability import describe_aspects
-from fpbench.results.rows.lines import Tallies
+from fpbench.results.rows.lines import Tallies, describe_aspects
 from fpbench.results.statistics.intervals import estimate_interval
 from fpbench.store.results import Results
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench.components.names import KINDS
-from fpbench.results.rows.pooling import pool
+from fpbench.results.rows.lines import pool
 from fpbench.store.results import Results
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from fpbench.components.names import KINDS
 from fpbench.matrix.expectations import parse_expectations
-from fpbench.results.rows.groups import RowGroup
-from fpbench.results.verdicts.evidence import gather_evidence
+from fpbench.results.rows.selection import RowGroup
+from fpbench.results.verdicts.verdicts import gather_evidence
 from fpbench.store.results import Results
 
 

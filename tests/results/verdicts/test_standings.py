@@ -7,7 +7,7 @@ import pytest
 from fpbench.base.text import format_number
 from fpbench.cli.screen.console import show_sheet
 from fpbench.matrix.expectations import parse_expectations
-from fpbench.results.rows.groups import RowGroup
+from fpbench.results.rows.selection import RowGroup
 from fpbench.results.verdicts.judging import (
     Standing,
     judge_statements,
