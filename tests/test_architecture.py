@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import fpbench
-from fpbench.base.public_names import _PACKAGED, list_public_names, list_rooms
+from fpbench.base.public_names import list_public_names, list_rooms
 
 PACKAGE = Path(fpbench.__file__).parent
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
@@ -155,24 +155,6 @@ def test_a_name_of_a_room_tells_where_it_is():
     with pytest.raises(AttributeError, match=r"^fpbench has no 'adversary': did you mean 'Advers"):
         _ = fpbench.adversary
     assert not hasattr(fpbench, "encode")
-
-
-def test_a_name_of_a_package_tells_what_installs_it():
-    with pytest.raises(AttributeError) as error:
-        _ = fpbench.measure_membership
-    assert str(error.value) == (
-        "fpbench has no 'measure_membership': it is fpbench_membership.measure_membership, of the "
-        "package fpbench-membership; in a checkout of fpbench: pip install "
-        "./plugins/fpbench-membership"
-    )
-
-
-def test_names_of_packages_are_exported_there():
-    """As their source says: they need not be installed here."""
-    for name, module in _PACKAGED.items():
-        folder = PACKAGE.parent / "plugins" / module.replace("_", "-") / module
-        assert f'"{name}"' in (folder / "__init__.py").read_text(), name
-        assert not any(name in list_public_names(room) for room in ("fpbench", *list_rooms()))
 
 
 @pytest.mark.slow

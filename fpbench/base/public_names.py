@@ -60,25 +60,8 @@ def find_place(name: str) -> str | None:
     return next((f"{room}.{name}" for room in rooms), None)
 
 
-_PACKAGED = dict.fromkeys(
-    [
-        "MembershipReport", "bound_epsilon_one_run", "compute_confidence", "compute_log_odds",
-        "compute_one_run_p_value", "measure_membership", "score_answers",
-        "score_fairness_discrepancy", "score_lira", "score_loss", "score_rmia",
-    ],
-    "fpbench_membership",
-)  # fmt: skip
-"""Names that packages in `plugins/` export, and their modules."""
-
-
 def explain_missing(name: str) -> str:
-    """Message for a name that fpbench does not export: its room or package, or the nearest name."""
-    if module := _PACKAGED.get(name):
-        package = module.replace("_", "-")
-        return (
-            f"fpbench has no {name!r}: it is {module}.{name}, of the package {package}; in a "
-            f"checkout of fpbench: pip install ./plugins/{package}"
-        )
+    """Message for a name that fpbench does not export: its room, or the nearest name."""
     if place := find_place(name):
         return f"fpbench has no {name!r}: it is {place}"
     from fpbench.base.errors import suggest_name

@@ -1,245 +1,52 @@
 """The measures of fpbench itself: those in rows, and those computed from rows.
 
 The table `OWN` has their names, headings and meanings, and which way is better: rankings, reports
-and the glossary in the docs follow it. The classes are the types of the dicts that code fills, so
-that mypy notices a missing measure. No note of a component may have such a name, in any cell.
+and the glossary in the docs follow it. No note of a component may have such a name, in any cell.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Required, TypeAlias, TypedDict, TypeVar, get_type_hints
 
 from fpbench.base.errors import PluginError
 from fpbench.components.measures import Glossary, Measure, fold_name
 from fpbench.components.names import FIXED
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-_T = TypeVar("_T")
-_REPORTED = "as a component reports it"
-Reported: TypeAlias = Annotated[_T, _REPORTED]
-"""A measure that fpbench copies from a component's answer, and does not compute."""
-
-
-class PlanMeasures(TypedDict, total=False):
-    """Of a planned cell, in rows whose numbers may differ on another processor."""
-
-    portable: bool
-
-
-class ModelMeasures(TypedDict, total=False):
-    """Of the target model, in every row; of its guarantee, only epsilon is required."""
-
-    train_accuracy: Required[float]
-    test_accuracy: Required[float]
-    train_unfairness: Required[float]
-    test_unfairness: Required[float]
-    model_epsilon: Required[Reported[float | None]]
-    model_delta: Reported[float]
-    model_neighbours: Reported[str]
-    model_rho: Reported[float | None]
-
-
-class ClaimMeasures(TypedDict, total=False):
-    """Of the claim of an attack; with a guarantee only if the claim is private."""
-
-    claim_metric: Required[Reported[str | None]]
-    claim_form: Required[Reported[str | None]]
-    claim_tolerance: Required[Reported[float | None]]
-    claim_holds: Required[int | None]
-    claim_epsilon: Reported[float]
-    claim_delta: Reported[float]
-    claim_neighbours: Reported[str]
-    claim_noise: Reported[str | None]
-
-
-class AttackMeasures(TypedDict):
-    """Of the guess and the correction of an attack."""
-
-    people: int
-    n_groups: int
-    adversary_sees: str
-    secret: str
-    group_names: str
-    majority_accuracy: float
-    prior_accuracy: float
-    initial_accuracy: float
-    balanced_accuracy: float
-    corrected_accuracy: float | None
-    gain: float | None
-    asked_metric: Reported[str | None]
-    asked_tolerance: Reported[float | None]
-    changes: int | None
-    change_precision: float | None
-    objective: Reported[float | None]
-    solver_status: Reported[str | None]
-    solver_gap: Reported[float | None]
-    proven: Reported[int | None]
-
-
-class LeakMeasures(TypedDict, total=False):
-    """Of what the disclosure of an attack adds to calibrated beliefs, and upper bounds of it."""
-
-    without_model_accuracy: float
-    without_accuracy: Required[float]
-    with_accuracy: Required[float | None]
-    leak: Required[float | None]
-    leak_expected: Required[float | None]
-    disclosure_bits: Reported[float]
-    limit_beliefs: float
-    limit_exact: float
-    dp_limit: float
-    limit_covers: Required[str]
-    household_size: Required[int]
-    bayes_accuracy: float
-    people_proven: Reported[float]
-    proven_unsure: Reported[float]
-    people_sure: float
-    facts: Reported[int]
-
-
-class BeliefMeasures(TypedDict, total=False):
-    """Of the beliefs of an attack: their quality, and the people they expose."""
-
-    calibration: Required[str]
-    log_loss: Required[float]
-    calibration_error: Required[float]
-    auc: Required[float | None]
-    tpr_at_tenth_percent: Required[float | None]
-    tpr_at_one_percent: Required[float | None]
-    surest_one_percent: Required[float]
-    surest_ten_percent: Required[float]
-    worst_group: Required[str]
-    worst_group_accuracy: Required[float]
-    safest_group_accuracy: Required[float]
-    worst_slice: str
-    worst_slice_accuracy: float
-    answered: float
-    answered_accuracy: float | None
-
-
-class CorrectionMeasures(TypedDict, total=False):
-    """Of the correction of a guess, measured while it runs."""
-
-    correct_seconds: Required[float]
-    reconsidered_accuracy: float
-
-
-class ReleaseMeasures(TypedDict):
-    """Of a private audit."""
-
-    audit_metric: Reported[str]
-    epsilon: Reported[float]
-    delta: Reported[float]
-    neighbours: Reported[str]
-    noise: Reported[str]
-    repetitions: int
-    true_ratio: float
-    estimated_ratio: float
-    error: float
-    error_deviation: float | None
-    bias: float
-    coverage: float | None
-    interval_width: float | None
-    random_guess_error: float
-    four_fifths_right: float
-    true_tenth: float
-    tenth_recall: float
-
-
-class BesideAttacks(TypedDict, total=False):
-    """Of all attacks of a run, compared with each other."""
-
-    best_initial_accuracy: NDArray[np.float64]
-    gain_over_best: NDArray[np.float64]
-    best_without_accuracy: NDArray[np.float64]
-    limit: NDArray[np.float64]
-    repair: NDArray[np.float64]
-
-
-class BesideAudits(TypedDict):
-    """Of all private audits of a run, compared over seeds."""
-
-    uar: NDArray[np.float64]
-    uar_minus_error: NDArray[np.float64]
-
-
-class DefenceMeasures(TypedDict):
-    """Of a learner as a defence, from the rows of its attacks."""
-
-    gain: NDArray[np.float64]
-    gain_over_best: NDArray[np.float64]
-    epsilon: NDArray[np.float64]
-    mean_accuracy: NDArray[np.float64]
-    strongest_accuracy: NDArray[np.float64]
-    mean_advantage: NDArray[np.float64]
-    advantage: NDArray[np.float64]
-
 
 GUARANTEE = "guarantee"
 """The column of leaderboards with the kind of the learner's guarantee."""
 NO_GUARANTEE = "none"
 """Its value for a learner without a guarantee."""
 
-_OF_ATTACKS = (
-    PlanMeasures, AttackMeasures, LeakMeasures, BeliefMeasures, ModelMeasures, ClaimMeasures,
-    CorrectionMeasures,
-)  # fmt: skip
-_OF_AUDITS = (PlanMeasures, ModelMeasures, ReleaseMeasures)
-_OF_RUNS = (BesideAttacks, BesideAudits, DefenceMeasures)
-_Tables: TypeAlias = Iterable[type]
-
-
-def _names(tables: _Tables) -> frozenset[str]:
-    return frozenset(name for table in tables for name in table.__annotations__)
-
-
-IN_ATTACKS, IN_AUDITS = _names(_OF_ATTACKS), _names(_OF_AUDITS)
-"""Names of measures in rows of attacks, and in rows of audits."""
-MEASURED = IN_ATTACKS | IN_AUDITS
-"""Names of measures in any row."""
-MEASURES = IN_ATTACKS | _names((BesideAttacks,))
-"""Names of measures of attacks, the compared ones included."""
-DERIVED = _names(_OF_RUNS) - MEASURED
-"""Names of measures that are computed from rows, and are in no row."""
-COMPUTED = frozenset(
-    name
-    for table in (*_OF_ATTACKS, *_OF_AUDITS)
-    for name, hint in get_type_hints(table, include_extras=True).items()
-    if _REPORTED not in str(hint)
-)
-"""Names of measures in rows that fpbench computes rather than copies from components."""
-
-OWN = Measure.table(
-    "always",
-    """
+_TABLE = """
+[every row]
 seconds | less s | what the cell would take if run alone
 portable | neither | false in rows whose numbers may differ on another processor
+[models]
 train_accuracy | greater share | training people whose label the model predicts
 test_accuracy, accuracy | greater share | test people whose label the model predicts
 train_unfairness | less | unfairness of the predictions for the training people, by the metric of
     the claim, or else by the one that the learner was trained for
 test_unfairness, unfairness | less | unfairness of the predictions for the test people, by the same
     metric as for the training people
-model_epsilon, model eps | less | epsilon of the differential privacy that the model guarantees its
-    training people
-model_delta | less | delta of that guarantee
-model_neighbours | neither | which data sets that guarantee compares
-model_rho | less | the same guarantee as zero-concentrated privacy
-asked_metric, trained for | neither | the fairness metric that the learner was trained for
-asked_tolerance, trained to | neither | the upper bound on unfairness that it was trained to meet
-claim_metric | neither | the fairness metric of the claim
-claim_form | neither | what the claim compares the groups' rates with
-claim_tolerance | neither | the unfairness that the claim allows
+> model_epsilon, model eps | less | epsilon of the differential privacy that the model guarantees
+    its training people
+> model_delta | less | delta of that guarantee
+> model_neighbours | neither | which data sets that guarantee compares
+> model_rho | less | the same guarantee as zero-concentrated privacy
+[claims]
+> claim_metric | neither | the fairness metric of the claim
+> claim_form | neither | what the claim compares the groups' rates with
+> claim_tolerance | neither | the unfairness that the claim allows
 claim_holds, claim true | greater yes or no | whether the claim is true of the training people; a
     noisy claim may be false
-claim_epsilon, claim eps | less | epsilon of a private claim
-claim_delta | less | delta of a private claim
-claim_neighbours | neither | which data sets the guarantee of a private claim compares
-claim_noise | neither | where the noise of a private claim came from: simulation or secure
+> claim_epsilon, claim eps | less | epsilon of a private claim
+> claim_delta | less | delta of a private claim
+> claim_neighbours | neither | which data sets the guarantee of a private claim compares
+> claim_noise | neither | where the noise of a private claim came from: simulation or secure
+[attacks]
+> asked_metric, trained for | neither | the fairness metric that the learner was trained for
+> asked_tolerance, trained to | neither | the upper bound on unfairness that it was trained to meet
 people | neither people | people that the target was trained on
 n_groups, groups | neither | number of groups of the sensitive attribute
 secret | neither | name of the sensitive column, or of several
@@ -257,8 +64,6 @@ with_accuracy, with | greater share | people whose group the beliefs given the d
     right, or the corrected guess if the corrector has no beliefs
 leak | greater share | what the disclosure adds: accuracy with it minus accuracy without it
 leak_expected, leak expected | greater share | the leak that the beliefs given the disclosure expect
-limit | neither share | upper bound on the expected leak for any adversary, from the disclosure's
-    bits and the error of the run's strongest adversary without it
 limit_beliefs, limit (beliefs) | neither share | upper bound on the expected leak for an adversary
     with these beliefs, if they are exact
 limit_exact, limit (exact) | neither share | the expected leak of the exact counts behind every
@@ -270,21 +75,18 @@ limit_covers, limit of | neither | what the limits are about: the disclosure, or
     did not use them) give away
 household_size, household | neither people | largest number of attacked people whose groups depend
     on each other's: it widens the limits
-disclosure_bits, disclosure bits | less bits:1 | upper bound on the information in the disclosure
+> disclosure_bits, disclosure bits | less bits:1 | upper bound on the information in the disclosure
     about the groups of all people
-best_without_accuracy, best without | greater share | accuracy without the disclosure, at the same
-    model and seed, of the run's best adversary over all seeds
-repair | less share | gain minus limit, if positive: at least this much of the gain is repair of the
-    first guess
 bayes_accuracy, Bayes | neither share | expected accuracy of the best possible guess from what is
     seen of people, if the distribution of the data is known
-people_proven, proven people | greater share | people whose group follows from the disclosure alone
-proven_unsure, proven unsure | greater share | proven people about whom the adversary was unsure:
+> people_proven, proven people | greater share | people whose group follows from the disclosure
+    alone
+> proven_unsure, proven unsure | greater share | proven people about whom the adversary was unsure:
     its belief in the group was between .05 and .95
 people_sure, sure people | greater share | people whose group is not proven, but believed above
     .999 with the disclosure, and not without it
-facts | neither | distinct sets of people whose counts by group a disclosure reveals, without those
-    that follow by subtraction; empty for disclosures without such counts
+> facts | neither | distinct sets of people whose counts by group a disclosure reveals, without
+    those that follow by subtraction; empty for disclosures without such counts
 calibration | neither | how beliefs were calibrated on the held-out people
 log_loss, log loss | less nats | mean negative log-probability of the true groups under the
     calibrated beliefs
@@ -317,26 +119,23 @@ balanced_accuracy, balanced | greater share | members of a group whose group the
     right, averaged over groups
 corrected_accuracy, corrected | greater share | people whose group is right after the correction
 gain | greater share | what the correction adds to the accuracy of the guess
-best_initial_accuracy, best guess | greater share | accuracy of the best guess of any adversary of
-    the run at the same model and seed
-gain_over_best, over best | greater share | accuracy after the correction minus that of the best
-    guess of any adversary
 changes | less people | guesses that the correction changes
 change_precision, changes right | greater share | changed guesses that are right after the change
-objective | neither | total weight of the changed guesses
-solver_status, solver | neither | the solver's status of its answer
-solver_gap | less share | upper bound on the distance of the objective from the optimum, relative to
-    the objective
-proven | greater yes or no | whether the solver proved its answer optimal, or proved that nothing
+> objective | neither | total weight of the changed guesses
+> solver_status, solver | neither | the solver's status of its answer
+> solver_gap | less share | upper bound on the distance of the objective from the optimum, relative
+    to the objective
+> proven | greater yes or no | whether the solver proved its answer optimal, or proved that nothing
     satisfies the claim
 correct_seconds, solve s | less s | how long the correction took
 reconsidered_accuracy, recalibrated | greater share | accuracy of the adversary's guess after the
     corrector recalibrated it, before the claim was used
-audit_metric, metric | neither | the fairness metric that is audited
-epsilon | less | epsilon of one audit; for a learner as a defence, of the model's guarantee
-delta | less | delta of one audit
-neighbours | neither | which data sets the guarantee of an audit compares
-noise | neither | where the noise of an audit came from: simulation or secure
+[releases]
+> audit_metric, metric | neither | the fairness metric that is audited
+> epsilon | less | epsilon of one audit; for a learner as a defence, of the model's guarantee
+> delta | less | delta of one audit
+> neighbours | neither | which data sets the guarantee of an audit compares
+> noise | neither | where the noise of an audit came from: simulation or secure
 repetitions | neither | number of identical audits, each with fresh noise
 true_ratio, truth | neither ratio | least group rate divided by the greatest, of the predictions for
     the audited people
@@ -352,18 +151,54 @@ random_guess_error, guessing | neither ratio | expected error of an estimate tha
 four_fifths_right, 4/5 right | greater share | estimates on the same side of 0.8 as the truth
 true_tenth | neither ratio | the truth, rounded down to tenths
 tenth_recall | greater share | estimates that round down to the same tenth
+[attacks beside others]
+limit | neither share | upper bound on the expected leak for any adversary, from the disclosure's
+    bits and the error of the run's strongest adversary without it
+best_without_accuracy, best without | greater share | accuracy without the disclosure, at the same
+    model and seed, of the run's best adversary over all seeds
+repair | less share | gain minus limit, if positive: at least this much of the gain is repair of the
+    first guess
+best_initial_accuracy, best guess | greater share | accuracy of the best guess of any adversary of
+    the run at the same model and seed
+gain_over_best, over best | greater share | accuracy after the correction minus that of the best
+    guess of any adversary
+[audits beside others]
 uar, UAR | greater share | unweighted average recall of the tenths, over all seeds of the same audit
 uar_minus_error, UAR - error | greater | UAR minus the mean error over the same seeds
+[defences]
 mean_accuracy, mean reached | less share | mean accuracy of attacks
 strongest_accuracy, reached | less share | accuracy of the strongest attack
 mean_advantage, mean advantage | less share | mean accuracy of attacks minus that of always guessing
     the largest group
 advantage | less share | accuracy of the strongest attack minus that of always guessing the largest
     group
-""",
-)
-"""The table of measures: name, heading | which way is better, unit | meaning."""
+"""
+"""By what they are of: name, heading | which way is better, unit | meaning. What begins with `>` is
+copied from a component's answer, not computed."""
+
+_, *_parts = re.split(r"^\[(.*)\]\n", _TABLE.replace("\n> ", "\n"), flags=re.MULTILINE)
+_OF = {name: Measure.table("always", text) for name, text in zip(*[iter(_parts)] * 2, strict=True)}
+OWN = tuple(measure for measures in _OF.values() for measure in measures)
+"""The table of measures."""
 GLOSSARY = Glossary(OWN)
+
+
+def _names(*whose: str) -> frozenset[str]:
+    return frozenset(measure.name for each in whose for measure in _OF[each]) - FIXED
+
+
+IN_ATTACKS = _names("every row", "models", "claims", "attacks")
+"""Names of measures in rows of attacks."""
+IN_AUDITS = _names("every row", "models", "releases")
+"""Names of measures in rows of audits."""
+MEASURED = IN_ATTACKS | IN_AUDITS
+"""Names of measures in any row."""
+MEASURES = IN_ATTACKS | _names("attacks beside others")
+"""Names of measures of attacks, the compared ones included."""
+DERIVED = _names("attacks beside others", "audits beside others", "defences")
+"""Names of measures that are computed from rows, and are in no row."""
+COMPUTED = MEASURED - {*re.findall(r"^> (\w+)", _TABLE, re.MULTILINE)}
+"""Names of measures in rows that fpbench computes rather than copies from components."""
 
 RESERVED = {fold_name(name): name for name in sorted(MEASURED | DERIVED | FIXED | {GUARANTEE})}
 """Names that no component may use, by folded name."""

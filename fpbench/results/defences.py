@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fpbench.components.measures import GREATER
-from fpbench.components.own_measures import GUARANTEE, NO_GUARANTEE, DefenceMeasures
+from fpbench.components.own_measures import GUARANTEE, NO_GUARANTEE
 from fpbench.results.leaderboard import Leaderboard
 from fpbench.results.ranking import make_board, mark_front
 from fpbench.results.rows.lines import UNPROVEN, Tallies, find_shared, pool
@@ -24,7 +24,10 @@ OF_MODELS = ("test_accuracy", "train_accuracy", "test_unfairness", "train_unfair
 """Measures of the learner's model, which are the same in all attacks on it."""
 OBJECTIVES = ("test_accuracy", "test_unfairness", "advantage", "epsilon")
 """Measures that the Pareto front of learners is of."""
-_MEASURES = (*OF_MODELS, *DefenceMeasures.__annotations__)
+_MEASURES = (
+    *OF_MODELS, "gain", "gain_over_best", "epsilon", "mean_accuracy", "strongest_accuracy",
+    "mean_advantage", "advantage",
+)  # fmt: skip
 _OF_ATTACKS = ("majority_accuracy", "gain", "best_initial_accuracy", *OF_MODELS)
 _Learner = tuple[str, str]
 """Data set and learner."""
@@ -47,7 +50,7 @@ class Defended:
     """Learners as defences against the attacks that were made on all of them."""
 
     results: Results
-    """A row for each learner and seed, with the measures of `DefenceMeasures`."""
+    """A row for each learner and seed, with its measures."""
     labels: Mapping[_Learner, Mapping[str, str]]
     """The strongest attack on each learner, and its guarantee."""
     notes: Mapping[str, list[str]]
@@ -186,7 +189,7 @@ def _compute_measures(
     mean = np.where(np.isnan(corrected), guess, corrected)[lines].mean(axis=0)
     worst = (corrected if strongest.corrects else guess)[strongest.line]
     own = {name: tally.by_seed(name)[strongest.line] for name in _OF_ATTACKS}
-    measures: DefenceMeasures = {
+    measures = {
         "gain": own["gain"] if strongest.corrects else np.zeros(len(worst)),
         "gain_over_best": worst - own["best_initial_accuracy"],
         "epsilon": np.array([epsilons.get(seed, np.nan) for seed in tally.seeds.tolist()]),
@@ -195,7 +198,7 @@ def _compute_measures(
         "mean_advantage": mean - own["majority_accuracy"],
         "advantage": worst - own["majority_accuracy"],
     }
-    return pd.DataFrame(own | {**measures}, index=tally.seeds)[list(_MEASURES)]
+    return pd.DataFrame(own | measures, index=tally.seeds)[list(_MEASURES)]
 
 
 def _read_guarantees(results: Results) -> dict[_Learner, tuple[str, dict[int, float]]]:

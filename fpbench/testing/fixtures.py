@@ -82,16 +82,21 @@ class KitPeople(Dataset):
 
 
 class KitModel:
-    """A small tree with scores, rules and a baseline."""
+    """A small tree with scores, rules and a baseline; with scores alone if it takes groups."""
 
-    def __init__(self, sample: Sample, depth: int) -> None:
+    def __init__(self, sample: Sample, depth: int, *, takes_groups: bool = False) -> None:
         from sklearn.tree import DecisionTreeClassifier
 
-        matrix = encode(sample.features)
+        self.takes_groups = takes_groups
         self.tree = DecisionTreeClassifier(max_depth=depth, random_state=0)
-        self.tree.fit(matrix, sample.labels)
+        groups = sample.sensitive if takes_groups else None
+        self.tree.fit(self._encode(sample.features, groups), sample.labels)
         self.columns = encoded_names(sample.features, "one-hot")
         self.baseline = self if depth > 2 else KitModel(sample, 4)
+
+    def _encode(self, features: DataFrame, sensitive: Codes | None) -> NDArray[np.float64]:
+        matrix = encode(features)
+        return np.column_stack([matrix, sensitive]) if self.takes_groups else matrix
 
     @property
     def rules(self) -> Rules:
@@ -102,14 +107,14 @@ class KitModel:
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Codes:
         """Labels (n,)."""
-        labels: Codes = self.tree.predict(encode(features)).astype(np.int8)
+        labels: Codes = self.tree.predict(self._encode(features, sensitive)).astype(np.int8)
         return labels
 
     def predict_proba(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> NDArray[np.float64]:
         """Probabilities (n, 2)."""
-        proba: NDArray[np.float64] = self.tree.predict_proba(encode(features))
+        proba: NDArray[np.float64] = self.tree.predict_proba(self._encode(features, sensitive))
         return proba
 
 
@@ -144,35 +149,6 @@ class KitLearner(Learner):
         return self
 
 
-class KitGroupModel:
-    """A small tree that takes people's groups, with scores."""
-
-    def __init__(self, sample: Sample) -> None:
-        from sklearn.tree import DecisionTreeClassifier
-
-        self.tree = DecisionTreeClassifier(max_depth=4, random_state=0)
-        self.tree.fit(self._encode(sample.features, sample.sensitive), sample.labels)
-
-    @staticmethod
-    def _encode(features: DataFrame, sensitive: Codes | None) -> NDArray[np.float64]:
-        assert sensitive is not None
-        return np.column_stack([encode(features), sensitive])
-
-    def predict(
-        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
-    ) -> Codes:
-        """Labels (n,)."""
-        labels: Codes = self.tree.predict(self._encode(features, sensitive)).astype(np.int8)
-        return labels
-
-    def predict_proba(
-        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
-    ) -> NDArray[np.float64]:
-        """Probabilities (n, 2)."""
-        proba: NDArray[np.float64] = self.tree.predict_proba(self._encode(features, sensitive))
-        return proba
-
-
 class KitGroupLearner(Learner):
     """Learns the small tree that takes people's groups."""
 
@@ -181,9 +157,9 @@ class KitGroupLearner(Learner):
     gives_scores = True
     predicts_with_sensitive = True
 
-    def fit(self, sample: Sample, rng: np.random.Generator) -> KitGroupModel:
+    def fit(self, sample: Sample, rng: np.random.Generator) -> KitModel:
         """Train."""
-        return KitGroupModel(sample)
+        return KitModel(sample, 4, takes_groups=True)
 
     def twin(self) -> KitLearner:
         """A learner that ignores groups."""

@@ -29,7 +29,6 @@ from fpbench.components.attack_kinds import (
 from fpbench.components.auditor import NOISES, Auditor, Release, Shadows, Subject
 from fpbench.components.beliefs import check_beliefs, spread_confidence
 from fpbench.components.guarantee import Guarantee
-from fpbench.components.own_measures import CorrectionMeasures
 from fpbench.components.records import (
     CalibratedGuess,
     Claim,
@@ -451,7 +450,7 @@ def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Corr
 
 def _measure_correction(
     corrected: Corrected, parents: tuple[Any, ...], step: Step
-) -> tuple[Correction, CorrectionMeasures, MeasureValues]:
+) -> tuple[Correction, MeasureValues, MeasureValues]:
     """The correction, its measures, and the corrector's own measures of its weights."""
     truth: Codes = parents[0].target.sensitive
     correction, groups = _to_plain(corrected.correction), len(parents[0].target.groups)
@@ -459,7 +458,7 @@ def _measure_correction(
     _check_codes("the groups corrected instead", corrected.reconsidered, len(truth), groups)
     _check_shape("the posterior", correction.posterior, (len(truth), groups), "f")
     _check_costs(correction)
-    measured: CorrectionMeasures = {"correct_seconds": corrected.seconds}
+    measured: MeasureValues = {"correct_seconds": corrected.seconds}
     if corrected.reconsidered is not None:
         # The part of a gain that comes from the new guess alone, without the claim.
         measured["reconsidered_accuracy"] = float(np.mean(corrected.reconsidered == truth))

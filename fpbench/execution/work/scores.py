@@ -15,15 +15,14 @@ from fpbench.claims.rates import RateConstraint
 from fpbench.claims.set_counts import Facts
 from fpbench.components.auditor import Release
 from fpbench.components.beliefs import SURE, name_likeliest
-from fpbench.components.own_measures import (
-    AttackMeasures,
-    BeliefMeasures,
-    ClaimMeasures,
-    LeakMeasures,
-    ModelMeasures,
-    ReleaseMeasures,
+from fpbench.components.records import (
+    CalibratedGuess,
+    Claim,
+    Correction,
+    MeasureValues,
+    Predictions,
+    SolverStatus,
 )
-from fpbench.components.records import CalibratedGuess, Claim, Correction, Predictions, SolverStatus
 from fpbench.components.sights import keep_model_sights
 from fpbench.correction.count_leak import compute_count_leak
 from fpbench.correction.leak_limits import limit_leak
@@ -40,14 +39,14 @@ def measure_attack(
     predictions: Predictions,
     guess: CalibratedGuess,
     correction: Correction,
-) -> AttackMeasures:
+) -> MeasureValues:
     """Measures of a guess and its correction, in the words of `OWN` (`components/own_measures.py`).
 
     Measures of a correction are None if there is none.
     """
     truth, trained_for = split.target.sensitive, predictions.asked
     initial = _compute_accuracy(guess.values, truth)
-    measures: AttackMeasures = {
+    measures: MeasureValues = {
         "people": len(truth),
         "n_groups": len(split.target.groups),
         "secret": split.target.secret,
@@ -82,14 +81,14 @@ def measure_attack(
     return measures
 
 
-def measure_claim(claim: Claim | None, people: Sample, predictions: Codes) -> ClaimMeasures:
+def measure_claim(claim: Claim | None, people: Sample, predictions: Codes) -> MeasureValues:
     """The claim about the target people, its guarantee to them, and whether it is true.
 
     `claim_holds` is 1 if the claim about rates is true of them, 0 if not: an estimated or noisy
     claim may be false. Values that are not claimed are None; only a private claim has an epsilon.
     """
     constraint = claim.constraint if claim else None
-    measures: ClaimMeasures = {
+    measures: MeasureValues = {
         "claim_metric": None,
         "claim_form": None,
         "claim_tolerance": None,
@@ -113,7 +112,7 @@ def measure_claim(claim: Claim | None, people: Sample, predictions: Codes) -> Cl
     return measures
 
 
-def measure_model(split: Split, predictions: Predictions, claim: Claim | None) -> ModelMeasures:
+def measure_model(split: Split, predictions: Predictions, claim: Claim | None) -> MeasureValues:
     """Accuracy and unfairness of the target model, and its guarantee to its training people.
 
     Unfairness has the claim's metric and form; without a claim, those that the learner was trained
@@ -122,7 +121,7 @@ def measure_model(split: Split, predictions: Predictions, claim: Claim | None) -
     """
     claimed = claim.constraint if claim else None
     constraint = claimed or predictions.asked or RateConstraint()
-    measures: ModelMeasures = {
+    measures: MeasureValues = {
         "train_accuracy": _compute_accuracy(predictions.train, split.train.labels),
         "test_accuracy": _compute_accuracy(predictions.test, split.test.labels),
         "train_unfairness": _compute_unfairness(constraint, split.train, predictions.train),
@@ -139,7 +138,7 @@ def measure_model(split: Split, predictions: Predictions, claim: Claim | None) -
     return measures
 
 
-def measure_release(release: Release, people: Sample, predictions: Codes) -> ReleaseMeasures:
+def measure_release(release: Release, people: Sample, predictions: Codes) -> MeasureValues:
     """The errors of a private audit against the truth that it never saw, in the words of `OWN`.
 
     Over R estimates: `error` is the AASPE of van der Steen et al. (2023), `error_deviation` is over
@@ -226,7 +225,7 @@ def measure_leak(
     guess: CalibratedGuess,
     claim: Claim | None,
     correction: Correction,
-) -> LeakMeasures:
+) -> MeasureValues:
     """What the disclosure adds to the adversary's calibrated beliefs, and the most it can add.
 
     `with_accuracy` is the accuracy of the likeliest groups given the disclosure or, for a corrector
@@ -242,14 +241,15 @@ def measure_leak(
     sizes = split.target.household_sizes
     # A claim about predictions is used with them, even if the guess did not use them.
     unseen = "" if "predictions" in guess.sees or claim is None else ", not predictions"
+    size = 1 if sizes is None else int(sizes.max())
     of_model = split.held_out_target or not predictions.trained_with_groups
-    measures: LeakMeasures = {
+    measures: MeasureValues = {
         "without_accuracy": without,
         "with_accuracy": accuracy,
         "leak": None if accuracy is None else accuracy - without,
         "leak_expected": rise,
         "limit_covers": f"disclosure{unseen}" if of_model else f"disclosure, not model{unseen}",
-        "household_size": 1 if sizes is None else int(sizes.max()),
+        "household_size": size,
     }
     if (best := _find_bayes_accuracy(split, predictions, guess.sees)) is not None:
         measures["bayes_accuracy"] = best
@@ -283,12 +283,11 @@ def measure_leak(
                 cells = 2 * split.target.labels + cells
             measures["limit_exact"] = _recall_count_leak(beliefs, cells) if nats > 0 else 0.0
     if claim.guarantee is not None and claim.fact_nats == 0:
-        size = measures["household_size"]
         measures["dp_limit"] = limit_private_leak(beliefs, claim.guarantee, household_size=size)
     return measures
 
 
-def measure_beliefs(split: Split, guess: CalibratedGuess, correction: Correction) -> BeliefMeasures:
+def measure_beliefs(split: Split, guess: CalibratedGuess, correction: Correction) -> MeasureValues:
     """The quality of the calibrated beliefs, and whom beliefs given the disclosure expose.
 
     `log_loss` and `calibration_error` are of the beliefs without the disclosure. All others are of
@@ -306,7 +305,7 @@ def measure_beliefs(split: Split, guess: CalibratedGuess, correction: Correction
     by_group = np.bincount(truth[right], minlength=k) / np.bincount(truth, minlength=k)
     worst = int(np.argmax(by_group))
     auc, tenth, one = _measure_ranking(given, truth)
-    measures: BeliefMeasures = {
+    measures: MeasureValues = {
         "calibration": guess.calibration,
         "log_loss": float(-np.log(np.maximum(_pick(calibrated, truth), 1e-12)).mean()),
         "calibration_error": _measure_calibration(np.round(calibrated, _RANKED_DIGITS), truth),

@@ -10,9 +10,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fpbench.components.names import AUDIT
-from fpbench.components.own_measures import DERIVED, BesideAttacks, BesideAudits
+from fpbench.components.own_measures import DERIVED
 from fpbench.correction.leak_limits import limit_leaks_by_error
 from fpbench.store.results import Results
+
+_Floats = NDArray[np.float64]
 
 
 def add_comparisons(results: Results) -> Results:
@@ -26,7 +28,7 @@ def add_comparisons(results: Results) -> Results:
     recall = results.numbers("tenth_recall")
     audits = np.flatnonzero(~np.isnan(recall))
     guess = results.numbers("initial_accuracy")
-    attacks, beside_attacks = np.zeros(0, np.intp), BesideAttacks()
+    attacks, beside_attacks = np.zeros(0, np.intp), dict[str, _Floats]()
     if not np.isnan(guess).all():
         _, model = results.merge_combinations(("dataset", "learner"))
         frame = pd.DataFrame({
@@ -50,7 +52,7 @@ def add_comparisons(results: Results) -> Results:
     return beside.beside(audits, _compare_recalls(results, audits, recall[audits]))
 
 
-def _find_best_adversary(results: Results, frame: pd.DataFrame) -> NDArray[np.float64]:
+def _find_best_adversary(results: Results, frame: pd.DataFrame) -> _Floats:
     """(n,) the accuracy, at the target of each row, of the adversary that is best over all seeds.
 
     The best at each seed would owe its place to noise. If the adversary did not guess, the greatest
@@ -68,8 +70,8 @@ def _find_best_adversary(results: Results, frame: pd.DataFrame) -> NDArray[np.fl
 
 
 def _compare_limits(
-    results: Results, attacks: NDArray[np.intp], best: NDArray[np.float64]
-) -> BesideAttacks:
+    results: Results, attacks: NDArray[np.intp], best: _Floats
+) -> dict[str, _Floats]:
     """The most that the disclosure can add to the run's best beliefs, and the excess of gains.
 
     `results`, `attacks`: all rows, and the rows that are attacks. `best`: (attacks,) the greatest
@@ -94,8 +96,8 @@ def _compare_limits(
 
 
 def _compare_recalls(
-    results: Results, audits: NDArray[np.intp], recall: NDArray[np.float64]
-) -> BesideAudits:
+    results: Results, audits: NDArray[np.intp], recall: _Floats
+) -> dict[str, _Floats]:
     """`uar` and `uar_minus_error` of audits that differ only in their seeds."""
     alike = results.merge_combinations(AUDIT)[1][results.combination[audits]]
     frame = pd.DataFrame({
