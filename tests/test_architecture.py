@@ -183,7 +183,7 @@ def test_quick_commands_import_nothing_heavy(arguments):
         "metadata.entry_points = lambda **k: [p for p in found(**k) if p.dist.name == 'fpbench-toolkit']\n"
         f"sys.argv = ['fpbench', *{arguments}]\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        f"found = {HEAVY} & {{name.partition('.')[0] for name in sys.modules}}\n"
+        f"found = {HEAVY - {'pydantic'}} & {{name.partition('.')[0] for name in sys.modules}}\n"
         "print('HEAVY', sorted(found))\n"
     )
     done = subprocess.run(

@@ -59,32 +59,19 @@ NoThirdParty = Annotated[
 """The option of every command that loads plugins; it takes effect before the command runs."""
 
 
-class _FastStart:
-    """A command whose `--help` has a default value.
-
-    typer (0.29) loads pydantic to convert a missing value, which takes longer than all the rest.
-    """
-
-    def get_help_option(self, ctx: Any) -> Any:
-        option = super().get_help_option(ctx)  # type: ignore[misc]
-        if option is not None:
-            option.default = False
-        return option
+class _Checked:
+    """A command that refuses an empty path, as Python takes "" for the current folder."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments; an empty path is refused, as Python takes "" for the current folder.
-
-        While completing, values stay text: converting one loads pydantic, too.
-        """
-        parameters = list(self.get_params(ctx))  # type: ignore[attr-defined]
+        """Parse arguments."""
+        parameters = []
         if not ctx.resilient_parsing:
             function = self.callback  # type: ignore[attr-defined]
             kinds = get_annotations(unwrap(function)) if function else {}
-            parameters = [each for each in parameters if _is_path(kinds.get(each.name))]
+            known = self.get_params(ctx)  # type: ignore[attr-defined]
+            parameters = [each for each in known if _is_path(kinds.get(each.name))]
         for parameter in parameters:
-            parameter.process_value = (
-                _keep_text if ctx.resilient_parsing else partial(_process_path, parameter)
-            )
+            parameter.process_value = partial(_process_path, parameter)
         try:
             parsed: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
         finally:
@@ -106,12 +93,8 @@ def _process_path(parameter: Any, ctx: Any, value: Any) -> Any:
     return type(parameter).process_value(parameter, ctx, value)
 
 
-def _keep_text(_: Any, value: Any) -> Any:
-    return value
-
-
-class Command(_FastStart, TyperCommand):
-    """A command that starts fast."""
+class Command(_Checked, TyperCommand):
+    """A command of fpbench."""
 
 
 PANELS = {
@@ -125,7 +108,7 @@ PANELS = {
 _OTHERS = "Of other packages"
 
 
-class _Group(_FastStart, TyperGroup):
+class _Group(_Checked, TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the commands by purpose, where they have one; otherwise under one heading."""
         shown = {name: command for name, command in self.commands.items() if not command.hidden}

@@ -145,30 +145,25 @@ def main() -> None:
 
 
 def _take_command(words: Sequence[str], *, completing: bool = False) -> typer.Typer:
-    """The app with only the command that the words call, if any: typer takes time for each.
-
-    Commands of other packages are loaded if one is called, or all are listed.
+    """The app; with commands of other packages if the words call one, or list all.
 
     `words`: the command line. Options before a command are flags, so the first other word is the
     command.
     """
     name = next((word for word in words if not word.startswith("-")), "")
     options = words[: words.index(name)] if name else words
-    commands = {getattr(c.callback, "__name__", ""): c for c in app.registered_commands}
-    groups = {g.name: g for g in app.registered_groups}
+    own = {getattr(c.callback, "__name__", "") for c in app.registered_commands}
+    own |= {str(g.name) for g in app.registered_groups}
     listing = not words or bool({"-h", "--help"} & {*options})
-    if not (name or listing) or (completing and (name in commands or name in groups)):
+    if not listing and (not name or name in own):
         return app
     part = copy(app)
-    if listing or completing or not (name in commands or name in groups):
-        part.registered_commands, part.registered_groups = [*commands.values()], [*groups.values()]
-        _add_commands(part, None if listing or completing else name, {*commands, *groups})
-        if name in _MEANT and not (listing or completing or _has_command(part, name)):
-            raise InputError(f"there is no command {name!r}: {_MEANT[name]}")
-        return part
-    part._add_completion = False  # its options make typer load pydantic
-    part.registered_commands = [commands[name]] if name in commands else []
-    part.registered_groups = [groups[name]] if name in groups else []
+    part.registered_commands, part.registered_groups = (
+        [*app.registered_commands], [*app.registered_groups],
+    )  # fmt: skip
+    _add_commands(part, None if listing or completing else name, own)
+    if name in _MEANT and not (listing or completing or _has_command(part, name)):
+        raise InputError(f"there is no command {name!r}: {_MEANT[name]}")
     return part
 
 

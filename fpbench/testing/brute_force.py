@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.base.text import to_fraction
 from fpbench.claims.conditions import Constraint
 from fpbench.claims.constraints import (
     KnownPeople,
@@ -19,6 +20,7 @@ from fpbench.claims.constraints import (
     RateBounds,
     ShareBounds,
 )
+from fpbench.claims.counts import Classes
 from fpbench.claims.rates import FORMS, METRICS, RateConstraint
 from fpbench.claims.set_counts import Facts
 from fpbench.components.records import Correction, Problem, SolverStatus
@@ -27,12 +29,6 @@ from fpbench.testing.fixtures import make_generator
 _PEOPLE = {2: 8, 3: 6}
 """Number of people of a problem, by number of groups: few enough for brute force."""
 _TOLERANCES = (0.0, 0.1, 0.25)
-_LABELS: dict[str, tuple[int | None, ...]] = {
-    "statistical-parity": (None,),
-    "predictive-equality": (0,),
-    "equal-opportunity": (1,),
-    "equalized-odds": (0, 1),
-}
 
 
 def find_least_cost(problem: Problem) -> float | None:
@@ -50,97 +46,34 @@ def find_least_cost(problem: Problem) -> float | None:
 
 
 def satisfies(problem: Problem, values: NDArray[Any]) -> bool:
-    """Whether a vector of groups satisfies all constraints, by their definitions, in fractions.
+    """Whether a vector of groups satisfies all constraints, in fractions."""
+    labels = problem.predictions * 0 if problem.labels is None else problem.labels
+    number = 2 * np.asarray(labels) + problem.predictions
+    sizes = np.bincount(number, minlength=4)
+    classes = Classes((0, 0, 1, 1), (0, 1, 0, 1), tuple(sizes.tolist()), problem.groups)
+    counts = np.bincount(number * problem.groups + values, minlength=4 * problem.groups)
+    return all(
+        _holds(constraint, values, classes, counts.reshape(4, -1))
+        for constraint in problem.constraints
+    )
 
-    Raises TypeError for a constraint that is not fpbench's own.
-    """
-    return all(_holds(problem, constraint, values) for constraint in problem.constraints)
 
-
-def _holds(problem: Problem, constraint: Constraint, values: NDArray[Any]) -> bool:
+def _holds(
+    constraint: Constraint, values: NDArray[Any], classes: Classes, counts: NDArray[np.int64]
+) -> bool:
+    """`counts`: (4, K) people of each class and group."""
     if isinstance(constraint, KnownPeople):
         rows = np.asarray(constraint.rows, dtype=np.intp)
         return bool((values[rows] == np.asarray(constraint.groups)).all())
     if isinstance(constraint, Facts):
-        counts = constraint.count(np.eye(problem.groups)[values])[~constraint.noisy]
-        ends = (end[~constraint.noisy] for end in (constraint.low, constraint.high))
-        low, high = ends
-        return bool(((low <= counts) & (counts <= high)).all())
-    if isinstance(constraint, RateBounds):
-        own = (
-            rates[constraint.group] for rates, _ in _list_slice_rates(problem, constraint, values)
-        )
-        return all(_lies_within(rate, constraint) for rate in own if rate is not None)
-    if isinstance(constraint, RateConstraint | KnownUnfairness):
-        return _is_fair(problem, constraint, values)
-    members = values == constraint.group  # type: ignore[attr-defined]
+        numbers = constraint.count(np.eye(classes.groups)[values])[~constraint.noisy]
+        low, high = (end[~constraint.noisy] for end in (constraint.low, constraint.high))
+        return bool(((low <= numbers) & (numbers <= high)).all())
     if isinstance(constraint, LinearConstraint):
-        mine = np.asarray(constraint.coefficients)[members]
-        return _lies_within(sum(map(_read_fraction, mine), Fraction(0)), constraint)
-    if isinstance(constraint, ShareBounds):
-        return _lies_within(Fraction(int(members.sum()), len(values)), constraint)
-    raise TypeError(f"no definition of {type(constraint).__name__}")
-
-
-def _lies_within(number: Fraction, bounds: Any) -> bool:
-    return _read_fraction(bounds.low) <= number <= _read_fraction(bounds.high)
-
-
-def _is_fair(
-    problem: Problem, constraint: RateConstraint | KnownUnfairness, values: NDArray[Any]
-) -> bool:
-    if not _have_members(problem, constraint, values):
-        return False
-    apart = max(
-        _compute_unfairness(rates, overall, constraint.form)
-        for rates, overall in _list_slice_rates(problem, constraint, values)
-    )
-    if isinstance(constraint, RateConstraint):
-        return apart <= _read_fraction(constraint.tolerance)
-    return _lies_within(apart, constraint)
-
-
-def _read_fraction(number: float | Fraction) -> Fraction:
-    """The exact fraction of a number's decimal digits."""
-    return number if isinstance(number, Fraction) else Fraction(str(float(number)))
-
-
-def _list_masks(problem: Problem, metric: str) -> Iterator[NDArray[np.bool_]]:
-    for label in _LABELS[metric]:
-        everyone = np.ones(len(problem.guess), dtype=bool)
-        yield everyone if label is None else np.asarray(problem.labels) == label
-
-
-def _have_members(problem: Problem, constraint: Any, values: NDArray[Any]) -> bool:
-    slices = list(_list_masks(problem, constraint.metric))
-    wanted = [np.logical_or.reduce(slices)]
-    if getattr(constraint, "every_slice", False):
-        wanted += [mask for mask in slices if mask.any()]
-    return all(len(set(values[mask].tolist())) == problem.groups for mask in wanted)
-
-
-def _list_slice_rates(
-    problem: Problem, constraint: Any, values: NDArray[Any]
-) -> Iterator[tuple[list[Fraction | None], Fraction]]:
-    """Rates of the groups in every slice, None without members, and the overall rate."""
-    for mask in _list_masks(problem, getattr(constraint, "metric", "statistical-parity")):
-        rates: list[Fraction | None] = []
-        for group in range(problem.groups):
-            predicted = problem.predictions[mask & (values == group)]
-            rates.append(Fraction(int(predicted.sum()), len(predicted)) if len(predicted) else None)
-        predicted = problem.predictions[mask]
-        yield rates, Fraction(int(predicted.sum()), len(predicted) or 1)
-
-
-def _compute_unfairness(rates: list[Fraction | None], overall: Fraction, form: str) -> Fraction:
-    known = [rate for rate in rates if rate is not None]
-    if not known:
-        return Fraction(0)
-    if form == "to-overall":
-        return max(abs(rate - overall) for rate in known)
-    if form == "between-groups":
-        return max(known) - min(known)
-    return 1 - min(known) / max(known) if max(known) else Fraction(0)
+        mine = np.asarray(constraint.coefficients)[values == constraint.group]
+        total = sum(map(to_fraction, mine.tolist()), Fraction(0))
+        return to_fraction(constraint.low) <= total <= to_fraction(constraint.high)
+    return all(condition.holds(counts) for condition in constraint.conditions(classes))
 
 
 class _Unknown(Constraint):

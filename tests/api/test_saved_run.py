@@ -7,7 +7,7 @@ import pytest
 from fpbench.api import reproduce
 from fpbench.api.saved_run import load
 from fpbench.cli.leaderboard import compare, leaderboard
-from fpbench.cli.report import figure, report
+from fpbench.cli.report import figure, page
 
 MATRIX = """
 title = "toys"
@@ -59,7 +59,7 @@ def opened(run, monkeypatch):
     lambda run: leaderboard(run.path),
     lambda run: leaderboard(run.path, view="defences", where=["seed<2"], as_json=True),
     lambda run: leaderboard(run.path, group="adversary"),
-    lambda run: report(run.path),
+    lambda run: page(run.path),
     lambda run: figure(run.path),
     lambda run: reproduce.judge(run, reproduce.find(str(run.path / "matrix.toml"))),
     lambda run: run.leaderboards(),
