@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.arrays import find_unique
 from fpbench.base.errors import StoreError
 from fpbench.base.files import find_damage, limit_steps
 from fpbench.base.toml_files import check_depth
@@ -217,6 +216,8 @@ def read_results(db: sqlite3.Connection, *, keys: bool = True) -> Results:
 
     Raises sqlite3.Error, ValueError, TypeError, LookupError if the store is damaged.
     """
+    import pandas as pd
+
     with _hold_one_view(db):
         numbers, chosen, seeds = _read_planned(db)
         labels, why = _read_combinations(db)
@@ -227,7 +228,7 @@ def read_results(db: sqlite3.Connection, *, keys: bool = True) -> Results:
         pages, loose = list(_read_pages(db)), list(_read_loose(db))
     combinations = dict.fromkeys(labels)
     place = {each: i for i, each in enumerate(combinations)}
-    used, which = find_unique(chosen)
+    which, used = pd.factorize(chosen, sort=True)
     if len(used) and not 0 <= used[0] <= used[-1] < len(labels):
         raise ValueError("a cell of a combination that is not there")
     skips = np.array([why[i] for i in used.tolist()], object)[which]

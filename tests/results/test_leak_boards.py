@@ -100,7 +100,7 @@ def test_groups_are_ranked_as_alone_but_for_the_number_of_comparisons(seed):
                  and r["adversary"] == line.labels["adversary"]]
                 for line in (above, below)
             ]  # fmt: skip
-            raw.append((float(compare_signed_ranks(*values)[0]), below))
+            raw.append((float(compare_signed_ranks(*values)[0][0]), below))
     for p, (_, line) in zip(adjust_by_holm([p for p, _ in raw]), raw, strict=True):
         # The mean and the ranks may contradict each other: nothing is told then.
         assert line.p_above >= p - 1e-12 or line.p_above == 1

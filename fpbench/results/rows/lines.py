@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fpbench.base.arrays import find_unique
 from fpbench.components.measures import Glossary
 from fpbench.components.names import KINDS, Status
 from fpbench.results.statistics.intervals import LEAST_SEEDS, Interval, estimate_bounds
@@ -47,7 +46,7 @@ class Tallies:
         self._of_rows = self.line[self._rows]
         self.done = np.bincount(self._of_rows, minlength=len(self))
         self.failed = np.bincount(self.line[failed], minlength=len(self))
-        self.seeds, self._seed = find_unique(results.seeds[self._rows])
+        self._seed, self.seeds = pd.factorize(results.seeds[self._rows], sort=True)
         """The seeds at which some line is done, in ascending order."""
         self._columns: dict[str, _Column] = {}
         self._by_seed: dict[str, _Floats] = {}
@@ -357,8 +356,9 @@ def pool(results: Results, keep: Sequence[str]) -> Pooled:
     rows = np.flatnonzero(done | failed)
     labels, line_of = results.merge_combinations(keep)
     line = line_of[results.combination[rows]]
-    seeds, seed = find_unique(results.seeds[rows])
-    places, group = find_unique(line * max(len(seeds), 1) + seed)  # by line and seed
+    seed, seeds = pd.factorize(results.seeds[rows], sort=True)
+    by_both = line * max(len(seeds), 1) + seed
+    group, places = pd.factorize(by_both, sort=True)
     lines, seeds = places // max(len(seeds), 1), seeds[places % max(len(seeds), 1)]
     counted = (done & inside)[rows] if count else done[rows]
     needed = np.full(len(places), count)

@@ -14,8 +14,6 @@ ALPHA = 0.05
 
 _EXACT = 60
 """Differences up to which p-values are exact; above, ranks are normal to four digits."""
-_AT_ONCE = 4_000_000
-"""Greatest number of differences held at a time."""
 _DIGITS = 9
 """Digits in which tied magnitudes agree: the last digits of means of shares are inexact."""
 _NOISE = 1e-12
@@ -24,33 +22,20 @@ _NOISE = 1e-12
 _Floats = NDArray[np.float64]
 
 
-def compare_signed_ranks(first: ArrayLike, second: ArrayLike) -> _Floats:
-    """Two-sided p-values of paired comparisons.
+def compare_signed_ranks(first: ArrayLike, second: ArrayLike) -> tuple[_Floats, NDArray[np.int64]]:
+    """Two-sided p-values of paired comparisons, and the sides that ranks favour.
 
     `first`, `second`: (pairs, n) the values of both sides at the same seeds; a seed that one of
     them lacks (NaN) does not count.
 
-    Returns: (pairs,) between 0 and 1; 1 if nothing differs, NaN if no seed is shared.
+    Returns: (pairs,) between 0 and 1; 1 if nothing differs, NaN if no seed is shared. And (pairs,)
+    above 0 for the first side, below 0 for the second.
 
     Wilcoxon's signed-rank test (Biometrics Bulletin 1, 1945): differences of 0 are left out, ties
     share their mean rank. Up to 60 differences the p-value is over all assignments of signs to the
     actual ranks, so it is exact with ties, too; above, it is the normal approximation.
     """
-    return _test_pairs(first, second)[0]
-
-
-def _test_pairs(first: ArrayLike, second: ArrayLike) -> tuple[_Floats, _Floats]:
-    """(pairs,) p-values; and the side that ranks favour: above 0 the first, below 0 the second."""
     one, other = np.atleast_2d(np.asarray(first, float)), np.atleast_2d(np.asarray(second, float))
-    p_values, favour = np.empty((2, len(one)))
-    step = max(_AT_ONCE // max(one.shape[1], 1), 1)
-    for start in range(0, len(one), step):
-        part = slice(start, start + step)
-        p_values[part], favour[part] = _compute_p_values(one[part], other[part])
-    return p_values, favour
-
-
-def _compute_p_values(one: _Floats, other: _Floats) -> tuple[_Floats, NDArray[np.int64]]:
     gap, counted = one - other, _find_differing(one, other)
     magnitude = np.where(counted, np.abs(gap), 0.0)
     greatest = magnitude.max(axis=1, initial=0, keepdims=True)
@@ -184,7 +169,7 @@ def _test_directions(
     one: _Floats, other: _Floats, shown: _Floats | None
 ) -> tuple[_Floats, NDArray[np.bool_]]:
     """(pairs,) p-values of the ranks; and whether means and ranks differ in direction."""
-    p_values, favour = _test_pairs(one, other)
+    p_values, favour = compare_signed_ranks(one, other)
     there = ~(np.isnan(one) | np.isnan(other))
     seeds = np.maximum(there.sum(axis=1), 1)
     with np.errstate(over="ignore", invalid="ignore"):  # a stranger's numbers may be huge
