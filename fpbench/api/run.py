@@ -10,13 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 from fpbench.api.saved_run import Run
-from fpbench.base.arguments import (
-    check_callable,
-    check_type,
-    check_whole_number,
-    to_new_directory,
-    to_path,
-)
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import check_type, check_whole_number, to_new_directory, to_path
 from fpbench.base.errors import DataError, InputError
 from fpbench.base.sheet import InWords
 from fpbench.base.text import show_lines
@@ -85,6 +80,7 @@ class RunPlan(InWords):
     __repr__ = __str__
 
 
+@check_arguments
 def plan(
     matrix: str | Path | Mapping[str, Any] | Matrix,
     *,
@@ -167,14 +163,10 @@ def _prepare(
 ) -> tuple[Session, Path]:
     """A session of a matrix, and its run directory."""
     check_whole_number("max_cells", max_cells, 1)
-    check_type("tables", tables, Mapping, "a mapping of tables by name")
     for name, table in tables.items():
         check_type(f"tables: {name!r}", table, Table, "a table, as `fpbench.table` makes it")
-    if profile is not None:
-        check_type("profile", profile, str, "the name of a profile")
     if seeds is not None:
         check_whole_number("seeds", seeds, 1)
-    check_type("settings", settings, Sequence, "a list of texts such as 'learner=plain'")
     if not isinstance(matrix, Matrix):
         if not isinstance(matrix, Mapping):
             matrix = to_path("matrix", matrix)
@@ -183,6 +175,7 @@ def _prepare(
     return Session.prepare(matrix, tables), directory
 
 
+@check_arguments
 def run(
     matrix: str | Path | Mapping[str, Any] | Matrix,
     *,
@@ -266,17 +259,10 @@ def run(
     """
     request = EngineRequest(engine, jobs, scheduler, connect_timeout)
     check_whole_number("retries", retries, 0)
-    for name, flag in (
-        ("allow_mismatch", allow_mismatch), ("fresh", fresh), ("skip_all", skip_all)
-    ):  # fmt: skip
-        check_type(name, flag, bool, "True or False")
-    for name, called in (("on_plan", on_plan), ("on_cell", on_cell), ("stop", stop)):
-        if called is not None or name == "stop":
-            check_callable(name, called)
     session, directory = _prepare(matrix, profile, seeds, tables, out, max_cells, settings)
     if on_plan is None:  # otherwise the caller shows warnings of the plan
         for warning in session.plan.warnings:
-            warnings.warn(warning, stacklevel=2)
+            warnings.warn(warning, stacklevel=3)
     if session.plan.lacking and not skip_all:
         raise DataError(session.plan.lacking)
     if not (session.plan.runnable or skip_all):

@@ -7,7 +7,7 @@ import io
 import os
 import shlex
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from enum import StrEnum
@@ -42,7 +42,6 @@ from fpbench.matrix.axes import MAX_CELLS
 if TYPE_CHECKING:
     from fpbench.api.reproduce import Reproduction
     from fpbench.api.saved_run import Run
-    from fpbench.cli.signals import StopRequest
 
 COMPLETE = "_FPBENCH_COMPLETE"
 """Environment variable by which typer's scripts ask for completions."""
@@ -304,7 +303,7 @@ def run(
 @contextmanager
 def _catch_interrupt(
     command: str, name: str, options: Mapping[str, object]
-) -> Iterator["StopRequest"]:
+) -> Iterator[Callable[[], bool]]:
     """A flag that Ctrl-C sets; an interrupted command exits with the command that resumes it."""
     from fpbench.cli.signals import handle_signals
 

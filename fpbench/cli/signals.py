@@ -11,37 +11,26 @@ from types import FrameType
 from fpbench.execution.isolation.families import end_descendants
 
 
-class StopRequest:
-    """A flag that says, when called, whether the user has requested a stop."""
-
-    def __init__(self) -> None:
-        self.requested = False
-
-    def __call__(self) -> bool:
-        """Whether a stop was requested."""
-        return self.requested
-
-
 @contextmanager
-def handle_signals(on_stop: Callable[[], None]) -> Iterator[StopRequest]:
-    """A stop request, set by the first Ctrl-C while this is open; child processes end with it.
+def handle_signals(on_stop: Callable[[], None]) -> Iterator[Callable[[], bool]]:
+    """Whether the first Ctrl-C came while this is open; child processes end with it.
 
     `on_stop`: called at the first Ctrl-C, from a signal handler: it must not use buffered output.
 
     Raises KeyboardInterrupt: at the second Ctrl-C, and at SIGTERM. Later signals are ignored, so
     that nothing interrupts the cleanup.
     """
-    stop = StopRequest()
+    stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield stop
+        yield stop.is_set
         return
 
     def handle(number: int, _: FrameType | None) -> None:
-        if number == signal.SIGINT and not stop.requested:
-            stop.requested = True
+        if number == signal.SIGINT and not stop.is_set():
+            stop.set()
             on_stop()
             return
-        stop.requested = True
+        stop.set()
         for kind in before:
             signal.signal(kind, signal.SIG_IGN)
         raise KeyboardInterrupt
@@ -52,7 +41,7 @@ def handle_signals(on_stop: Callable[[], None]) -> Iterator[StopRequest]:
     before = {kind: signal.signal(kind, handle) for kind in handled}
     try:
         with end_descendants():
-            yield stop
+            yield stop.is_set
     finally:
         for kind, handler in before.items():
             signal.signal(kind, handler)

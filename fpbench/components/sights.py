@@ -9,47 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any
 
 
-class SightSource(Protocol):
-    """The attributes of a learner that the table uses; `fpbench.Learner` documents them."""
-
-    @property
-    def name(self) -> str:
-        """Its name in a matrix."""
-
-    @property
-    def predicts_with_sensitive(self) -> bool:
-        """Whether its models take people's groups."""
-
-    @property
-    def gives_scores(self) -> bool:
-        """Whether its models give probabilities with at least some parameters."""
-
-    @property
-    def gives_trees(self) -> bool:
-        """Whether its models have trees."""
-
-    def explain_no_scores(self) -> str | None:
-        """Why its models give no probabilities with its parameters; None if they do."""
-
-    def twin(self) -> object | None:
-        """The learner without its fairness."""
-
-
-def _lack_nothing(learner: SightSource) -> None:
-    return None
-
-
-def _lack_scores(learner: SightSource) -> str | None:
+def _lack_scores(learner: Any) -> str | None:
     if not learner.gives_scores:
         return f"sees scores, and learner {learner.name!r} gives none"
     why = learner.explain_no_scores()
     return None if why is None else f"sees scores, and of learner {learner.name!r} {why}"
 
 
-def _lack_query(learner: SightSource) -> str | None:
+def _lack_query(learner: Any) -> str | None:
     if learner.predicts_with_sensitive:
         return None
     return (
@@ -58,13 +28,13 @@ def _lack_query(learner: SightSource) -> str | None:
     )
 
 
-def _lack_twin(learner: SightSource) -> str | None:
+def _lack_twin(learner: Any) -> str | None:
     if learner.twin() is not None:
         return None
     return f"compares a fair model with its unfair twin, and learner {learner.name!r} has none"
 
 
-def _lack_structure(learner: SightSource) -> str | None:
+def _lack_structure(learner: Any) -> str | None:
     if learner.gives_trees and learner.predicts_with_sensitive:
         return None
     return (
@@ -86,7 +56,7 @@ class Sight:
     """Kinds of components that may declare it. Disclosures do so to show it to everybody."""
     of_model: bool = False
     """Whether it comes from the trained model, and is not a column of the data."""
-    lack: Callable[[SightSource], str | None] = field(default=_lack_nothing, repr=False)
+    lack: Callable[[Any], str | None] = field(default=lambda _: None, repr=False)
     """Why models of a learner cannot give it, as the end of a sentence that begins with the
     component that wants to see it; None if they can."""
 
@@ -146,7 +116,7 @@ def keep_model_sights(sights: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name, sight in SIGHTS.items() if name in sights and sight.of_model)
 
 
-def explain_lack(component: str, sights: Collection[str], learner: SightSource) -> str | None:
+def explain_lack(component: str, sights: Collection[str], learner: Any) -> str | None:
     """Why models of a learner cannot give all that a component sees; None if they can.
 
     `sights`: what the component sees, or shows to others.

@@ -43,8 +43,6 @@ class Session:
         Raises InputError if the tables are not a mapping of names, a component or a parameter is
         not valid, or no cell is chosen.
         """
-        if not isinstance(tables, Mapping):
-            raise InputError("tables must be a dictionary: tables={'NAME': fpbench.table(...)}")
         catalog, home = discover(), replace(DataHome.default(), tables=dict(tables))
         whole = plan = make_plan(matrix, catalog, home)
         if matrix.chosen:

@@ -17,7 +17,7 @@ from fpbench.components.attack_kinds import Adversary, Component, Dataset, Discl
 from fpbench.components.auditor import Auditor
 from fpbench.components.catalog import Catalog
 from fpbench.components.measures import Measure
-from fpbench.components.names import ATTACK, AUDIT, KINDS
+from fpbench.components.names import ATTACK, AUDIT
 from fpbench.components.own_measures import GLOSSARY, MEASURES
 from fpbench.components.sights import keep_model_sights
 from fpbench.components.spec import (
@@ -159,36 +159,22 @@ def make_plan(matrix: Matrix, catalog: Catalog, home: DataHome) -> Plan:
         return _Planner(matrix, catalog, home).plan()
 
 
-class Exclusions:
-    """The `[[exclude]]` rules as bit sets: the i-th bit stands for the i-th rule."""
+Rules = Mapping[tuple[str, str], Sequence[frozenset[tuple[str, str]]]]
+"""The conditions of `[[exclude]]` rules, by one condition of each."""
 
-    def __init__(self, exclude: Sequence[Mapping[str, str]]) -> None:
-        self._named: dict[tuple[str, str], int] = {}
-        """Rules that name a component, by kind and name or label."""
-        self._of_kind: dict[str, int] = dict.fromkeys(KINDS, 0)
-        """Rules that name any component of a kind."""
-        self._all = (1 << len(exclude)) - 1
-        for number, rule in enumerate(exclude):
-            for named in rule.items():
-                self._named[named] = self._named.get(named, 0) | 1 << number
-                self._of_kind[named[0]] |= 1 << number
 
-    def __bool__(self) -> bool:
-        return bool(self._all)
+def index_rules(exclude: Iterable[Mapping[str, str]]) -> Rules:
+    """`[[exclude]]` rules, so that only those that may match a combination are looked at."""
+    rules: dict[tuple[str, str], list[frozenset[tuple[str, str]]]] = {}
+    for rule in exclude:
+        rules.setdefault(next(iter(rule.items())), []).append(frozenset(rule.items()))
+    return rules
 
-    def within(self, kinds: Iterable[str]) -> int:
-        """The rules that name components of these kinds only."""
-        rules, present = self._all, set(kinds)
-        for kind, naming in self._of_kind.items():
-            if kind not in present:
-                rules &= ~naming
-        return rules
 
-    def matching(self, choice: ComponentChoice) -> int:
-        """The rules that name the choice, or no component of its kind."""
-        kind = choice.kind
-        named = self._named.get((kind, choice.use), 0) | self._named.get((kind, choice.label), 0)
-        return named | (self._all & ~self._of_kind[kind])
+def is_excluded(rules: Rules, choices: Iterable[ComponentChoice]) -> bool:
+    """Whether a rule matches all of a combination."""
+    named = {(c.kind, name) for c in choices for name in (c.use, c.label)} if rules else set()
+    return any(rule <= named for item in named for rule in rules.get(item, ()))
 
 
 @contextmanager
@@ -209,7 +195,7 @@ def _pause_collection() -> Iterator[None]:
 class _Planner:
     def __init__(self, matrix: Matrix, catalog: Catalog, home: DataHome) -> None:
         self._matrix, self._catalog, self._home = matrix, catalog, home
-        self._plan, self._exclusions = Plan(), Exclusions(matrix.exclude)
+        self._plan, self._rules = Plan(), index_rules(matrix.exclude)
         self._pairs: dict[tuple[_Part, _Part], str | None] = {}
         self._steps: dict[tuple[object, ...], Step] = {}
         self._parts = {
@@ -225,7 +211,7 @@ class _Planner:
 
     def plan(self) -> Plan:
         for combination in self._combine():
-            if self._is_excluded(combination):
+            if is_excluded(self._rules, (part.choice for part in combination)):
                 continue
             reason = self._why_skipped(combination)
             labels = {part.choice.kind: part.choice.label for part in combination}
@@ -309,18 +295,6 @@ class _Planner:
             yield from product(*(self._parts[kind] for kind in ATTACK))
         people = product(self._parts["dataset"], self._parts["learner"])
         yield from ((*pair, *audit) for pair in people for audit in self._audits)
-
-    def _is_excluded(self, combination: tuple[_Part, ...]) -> bool:
-        """Whether an `[[exclude]]` rule matches all of a combination.
-
-        Rules are bits: a loop over them would cost more than all else of a cell.
-        """
-        if not self._exclusions:
-            return False
-        rules = self._exclusions.within(part.choice.kind for part in combination)
-        for part in combination:
-            rules &= self._exclusions.matching(part.choice)
-        return bool(rules)
 
     def _why_skipped(self, combination: tuple[_Part, ...]) -> str | None:
         """Why the combination cannot run or makes no sense; None if it does."""

@@ -279,6 +279,22 @@ def _make_pooled_view(
     rank_by = name_measure(results.glossary, rank_by, names)
     by = choose_measure(results.glossary, rank_by, names)
     boards = []
+
+    def add(scope: str, rows: Results, apart: tuple[str, ...], notes: Sequence[str]) -> None:
+        mean = pool(rows, keep)
+        tally = Tallies(mean.results)
+        numbers = range(len(tally))
+        remarks = [_tell_settings(mean.settings, mean.kinds)] if mean.settings > 1 else []
+        remarks += [*list_left_out(mean), *Tallies(rows).describe_seeds()]
+        if not mean.settings:
+            remarks = [
+                "nothing is ranked: lines share no setting, so their means are not comparable"
+            ]
+        boards.append(make_board(
+            tally, numbers, tally.list_used(keep, numbers), by, title, scope=scope, apart=apart,
+            notes=(*notes, *remarks), view=name, unranked=not mean.settings,
+        ))  # fmt: skip
+
     for apart, notes, mine in part_lines(
         tally, describe_aspects(tally), lines, by, together=together
     ):
@@ -286,10 +302,9 @@ def _make_pooled_view(
         overall, *own = split_by_dataset(part)
         if own:  # a mean over all data sets compares only lines that all of them have
             rows, lacking = take_common_lines(overall[1], keep)
-            more = (*notes, *_list_lacking(lacking))
-            boards.append(_make_board(rows, name, keep, by, title, overall[0], apart, more))
+            add(overall[0], rows, apart, (*notes, *_list_lacking(lacking)))
         for scope, rows in own or [overall]:
-            boards.append(_make_board(rows, name, keep, by, title, scope, apart, notes))
+            add(scope, rows, apart, notes)
     check_measured(results.glossary, rank_by, names, boards)
     return [ready for ready in boards if ready.lines]
 
@@ -299,30 +314,6 @@ def _list_lacking(lines: Sequence[str]) -> list[str]:
         return []
     named = ", ".join(lines) if len(lines) <= _NAMED else f"{len(lines)} lines"
     return [f"left out, as not run on every data set: {named}"]
-
-
-def _make_board(
-    rows: Results,
-    name: str,
-    keep: Sequence[str],
-    by: str,
-    title: str,
-    scope: str,
-    apart: tuple[str, ...],
-    notes: tuple[str, ...],
-) -> Leaderboard:
-    mean = pool(rows, keep)
-    tally = Tallies(mean.results)
-    numbers = range(len(tally))
-    kinds = tally.list_used(keep, numbers)
-    remarks = [_tell_settings(mean.settings, mean.kinds)] if mean.settings > 1 else []
-    remarks += [*list_left_out(mean), *Tallies(rows).describe_seeds()]
-    if not mean.settings:
-        remarks = ["nothing is ranked: lines share no setting, so their means are not comparable"]
-    return make_board(
-        tally, numbers, kinds, by, title,
-        scope=scope, apart=apart, notes=(*notes, *remarks), view=name, unranked=not mean.settings,
-    )  # fmt: skip
 
 
 def _tell_settings(settings: int, kinds: Sequence[str]) -> str:

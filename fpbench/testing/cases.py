@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -44,25 +45,20 @@ class Inapplicable(Exception):  # noqa: N818 (not a fault: it says why a law is 
     """A law that cannot be tested here, with the reason."""
 
 
+@dataclass(eq=False)
 class Case:
-    """A component with one set of parameters; it is built and run when first needed.
+    """A component with one set of parameters; it is built and run when first needed."""
 
-    `catalog`: has it and the components in its slots. `parameters`: as in a matrix; missing
-    required slots get defaults. `label`: distinguishes cases of one component. `directory`: the
-    first directory searched for its data.
-    """
-
-    def __init__(
-        self,
-        catalog: Catalog,
-        entry: Entry,
-        parameters: Mapping[str, Any],
-        label: str,
-        directory: Path,
-    ) -> None:
-        self.catalog, self.entry, self.label = catalog, entry, label
-        self.own_parameters, self.directory = dict(parameters), directory
-        self._watched: dict[tuple[int, int], Watched] = {}
+    catalog: Catalog
+    """Has it and the components in its slots."""
+    entry: Entry
+    own_parameters: Mapping[str, Any]
+    """As in a matrix; missing required slots get defaults."""
+    label: str
+    """Distinguishes cases of one component."""
+    directory: Path
+    """The first directory searched for its data."""
+    _watched: dict[tuple[int, int], Watched] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
         return f"{self.entry.kind} {self.entry.name}{self.label}"

@@ -94,8 +94,8 @@ class KitModel:
         self.columns = encoded_names(sample.features, "one-hot")
         self.baseline = self if depth > 2 else KitModel(sample, 4)
 
-    def _encode(self, features: DataFrame, sensitive: Codes | None) -> NDArray[np.float64]:
-        matrix = encode(features)
+    def _encode(self, features: DataFrame, sensitive: Any) -> NDArray[np.float64]:
+        matrix: Any = encode(features)
         return np.column_stack([matrix, sensitive]) if self.takes_groups else matrix
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from fpbench.base.arguments import check_type, check_whole_number, show_value
+from fpbench.base.arguments import check_whole_number, show_value
 from fpbench.base.errors import InputError, PluginError
 from fpbench.base.threads import use_one_thread
 from fpbench.components.catalog import discover
@@ -38,13 +38,10 @@ class EngineRequest:
 
     def __post_init__(self) -> None:
         check_whole_number("jobs", self.jobs, 1)
-        if not isinstance(self.connect_timeout, int | float) or not self.connect_timeout > 0:
+        if not self.connect_timeout > 0:
             raise InputError(
                 f"connect_timeout must be a number above 0, not {show_value(self.connect_timeout)}"
             )
-        for option in ("name", "scheduler"):
-            if (value := getattr(self, option)) is not None:
-                check_type("engine" if option == "name" else option, value, str, "a text")
         if self.name is None:
             name = "dask" if self.scheduler else "inline" if self.jobs == 1 else "loky"
             object.__setattr__(self, "name", name)
