@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.base.arguments import check_same_rows, check_type, show_value
+from fpbench.base.arguments import check_same_rows, check_type, check_whole_number, show_value
 from fpbench.base.arrays import suggest_binary, to_plain
 from fpbench.base.errors import InputError, PluginError
 from fpbench.claims.conditions import Constraint
@@ -175,9 +174,9 @@ def check_problem(
     n = len(values)
     if n == 0:
         raise InputError("guess: is empty")
-    k = max(int(values.max()) + 1, 2) if groups is None else _check_whole_number("groups", groups)
-    if k < 2:
-        raise InputError(f"groups: must be 2 or more, not {show_value(k)}")
+    if groups is not None:
+        check_whole_number("groups", groups, 2)
+    k = max(int(values.max()) + 1, 2) if groups is None else groups
     if k > _MOST_GROUPS:
         raise InputError(
             f"{'guess' if groups is None else 'groups'}: there may be at most {_MOST_GROUPS:,} "
@@ -197,13 +196,6 @@ def check_problem(
             raise InputError(f"labels: constraint {constraint!r} needs them")
     costs = None if weights is None else _read_weights(weights, n)
     return Problem(values, k, predicted, truth, tuple(constraints), costs)
-
-
-def _check_whole_number(name: str, values: int) -> int:
-    try:
-        return operator.index(values)
-    except TypeError:
-        raise InputError(f"{name}: must be a whole number, not {show_value(values)}") from None
 
 
 def _read_array(name: str, values: ArrayLike, length: int | None) -> NDArray[Any]:

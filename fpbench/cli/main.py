@@ -7,7 +7,7 @@ import io
 import os
 import shlex
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from enum import StrEnum
@@ -277,13 +277,7 @@ def run(
     stated = None
     if strict or record:
         stated = reproduce.read_stated(matrix, profile, seeds, max_cells, chosen)
-    options = {"--set": settings, "--profile": profile, "--seeds": seeds, "--out": out,
-            "--engine": engine, "--scheduler": scheduler, "--jobs": jobs if jobs > 1 else None,
-            "--retries": retries,
-            "--max-cells": max_cells if max_cells != MAX_CELLS else None,
-            "--strict": strict, "--json": record, "--allow-mismatch": allow_mismatch,
-            "--no-third-party": no_third_party}  # fmt: skip
-    with _catch_interrupt("run", str(matrix), options) as stop, console.RunProgress() as progress:
+    with _catch_interrupt() as stop, console.RunProgress() as progress:
         result = api.run(
             matrix, profile=profile, seeds=seeds, out=out, jobs=jobs, engine=engine,
             scheduler=scheduler, connect_timeout=connect_timeout, allow_mismatch=allow_mismatch,
@@ -301,9 +295,7 @@ def run(
 
 
 @contextmanager
-def _catch_interrupt(
-    command: str, name: str, options: Mapping[str, object]
-) -> Iterator[Callable[[], bool]]:
+def _catch_interrupt() -> Iterator[Callable[[], bool]]:
     """A flag that Ctrl-C sets; an interrupted command exits with the command that resumes it."""
     from fpbench.cli.signals import handle_signals
 
@@ -311,14 +303,7 @@ def _catch_interrupt(
         with handle_signals(console.show_stopping) as stop:
             yield stop
     except KeyboardInterrupt:
-        words = [
-            word
-            for option, value in options.items()
-            for one in (value if isinstance(value, list) else [value])
-            if one
-            for word in ([option] if one is True else [option, str(one)])
-        ]
-        again = shlex.join(["fpbench", command, name, *words])
+        again = shlex.join(["fpbench", *(word for word in sys.argv[1:] if word != "--fresh")])
         console.show_error(f"interrupted, finished cells are kept; continue with: {again}")
         sys.exit(130)
 
@@ -409,11 +394,7 @@ def reproduce(
         return
     check_outputs([Path(name)], json=record)
     matrix = reproduce.find(name, profile, seeds, max_cells, settings or ())
-    options = {"--set": settings, "--profile": profile, "--seeds": seeds, "--out": out,
-            "--jobs": jobs if jobs > 1 else None, "--strict": strict, "--long": long,
-            "--json": record, "--no-third-party": no_third_party,
-            "--max-cells": max_cells if max_cells != MAX_CELLS else None}  # fmt: skip
-    with _catch_interrupt("reproduce", name, options) as stop, console.RunProgress() as progress:
+    with _catch_interrupt() as stop, console.RunProgress() as progress:
         result = reproduce.reproduce(
             matrix, out=out, jobs=jobs, on_plan=progress.planned, on_cell=progress.finished,
             stop=stop,

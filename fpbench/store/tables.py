@@ -235,22 +235,15 @@ def read_results(db: sqlite3.Connection, *, keys: bool = True) -> Results:
     reasons = np.full(len(numbers), None, object)
     statuses = np.full(len(numbers), "", "U7")
     seconds = np.full(len(numbers), np.nan)
-    blocks, order = [], np.argsort(numbers, kind="stable")
-
-    def find_rows(of: NDArray[np.int64]) -> NDArray[np.intp]:
-        """The row of each cell; -1 for cells that are not planned."""
-        if not len(order):
-            return np.full(len(of), -1)
-        places = np.searchsorted(numbers, of, sorter=order)
-        rows = order[np.minimum(places, len(order) - 1)]
-        return np.where(numbers[rows] == of, rows, -1)
-
+    blocks, index = [], pd.Index(numbers)
+    if not index.is_unique:
+        raise ValueError("a cell that is planned twice")
     later = np.array([number for number, _ in loose], np.int64)
-    loose_rows = find_rows(later)
+    loose_rows = index.get_indexer(later)  # -1 for cells that are not planned
     again = np.zeros(len(numbers) + 1, np.bool_)  # the last is the row -1
     again[loose_rows[loose_rows >= 0]] = again[-1] = True
     for page in pages:
-        rows = find_rows(page.numbers)
+        rows = index.get_indexer(page.numbers)
         here = ~again[rows]
         rows, columns = rows[here], page.columns
         if not here.all():
