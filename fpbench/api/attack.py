@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -336,7 +336,8 @@ def attack(
         "dataset": "your people", "learner": "your model", "adversary": adversary.name,
         "disclosure": published.name if published else "nothing", "corrector": corrector.name,
     }  # fmt: skip
-    rows, tally = [], _Tally(n)
+    rows: list[dict[str, Any]] = []
+    outcomes = []
     for seed, told in parts:
         target = everyone.take(np.flatnonzero(~told))
         split = Split(target, target, everyone.take(np.flatnonzero(told)))
@@ -350,78 +351,45 @@ def attack(
             "cell": "", **labels_of_row, "seed": seed, "status": Status.DONE, "reason": None,
             "seconds": seconds, **measures,
         })  # fmt: skip
-        tally.add(np.flatnonzero(~told), target.sensitive, outcome)
-    tallied = tally.frame(frame, codes, names)
+        outcomes.append(outcome.set_axis(np.flatnonzero(~told)))
+    tallied, added = _tally(outcomes, frame, codes, names)
     visible = {"features": features, "labels": answers.labels}
     warnings = _warn_of_groups(
         {name: visible[name] for name in visible if name in adversary.sees},
         frame.columns.tolist(), groups, codes, named=hasattr(people, "columns"),
     )  # fmt: skip
     return AttackResult(
-        tallied, tuple(rows), published is not None, tally.bound_added(), n - len(tallied),
+        tallied, tuple(rows), published is not None, added, n - len(tallied),
         tuple(warnings), answers.notes,
     )  # fmt: skip
 
 
-class _Outcome(NamedTuple):
-    """The result of one attack on n people."""
+def _tally(
+    outcomes: Sequence[DataFrame], X: DataFrame, codes: Codes, names: tuple[str, ...]
+) -> tuple[DataFrame, tuple[float, float, float] | None]:
+    """A row for each person who was attacked; and what the model adds, with its 95 % interval.
 
-    guess: Codes
-    """(n,) the finally guessed groups."""
-    beliefs: NDArray[np.float64]
-    """(n, K) the final probability of each group."""
-    proven: NDArray[np.bool_]
-    """(n,)."""
-    added: NDArray[np.float64] | None
-    """(n,) 1 where the guess is right only with the model, -1 where only without it; None of an
-    adversary that does not look at it."""
+    `outcomes`: of each seed, as `_attack_once` returns it, with the rows of the people in X.
+    """
+    import pandas as pd
 
-
-class _Tally:
-    """Sums of each person's results over seeds."""
-
-    def __init__(self, people: int) -> None:
-        self._attacks = np.zeros(people, np.int64)
-        self._risk = np.zeros(people)
-        self._right = np.zeros(people)
-        self._proven = np.zeros(people, np.bool_)
-        self._added: NDArray[np.float64] | None = np.zeros(people)
-
-    def add(self, rows: NDArray[np.intp], truth: Codes, outcome: _Outcome) -> None:
-        """Count one seed: the people attacked, and (n,) their groups."""
-        self._attacks[rows] += 1
-        self._risk[rows] += outcome.beliefs[np.arange(len(rows)), truth]
-        self._right[rows] += outcome.guess == truth
-        self._proven[rows] |= outcome.proven
-        if outcome.added is None:
-            self._added = None
-        elif self._added is not None:
-            self._added[rows] += outcome.added
-
-    def bound_added(self) -> tuple[float, float, float] | None:
-        """What the model adds for each attack, and its 95 % interval over people."""
-        if self._added is None:
-            return None
-        attacked = self._attacks > 0
-        sums, times = self._added[attacked], self._attacks[attacked]
-        return float(sums.sum() / times.sum()), *bound_paired(sums, times)
-
-    def frame(self, X: DataFrame, codes: Codes, names: tuple[str, ...]) -> DataFrame:
-        """A row for each person who was attacked."""
-        import pandas as pd
-
-        attacked = np.flatnonzero(self._attacks)
-        times = self._attacks[attacked]
-        return pd.DataFrame(
-            {
-                "group": np.array(names, object)[codes[attacked]],
-                "attacks": times,
-                "risk": self._risk[attacked] / times,
-                "guessed_right": self._right[attacked] / times,
-                "proven": self._proven[attacked],
-            },
-            index=X.index[attacked],
-        )
+    everyone = pd.concat(outcomes)
+    sums, times = everyone.groupby(level=0).sum(), everyone.groupby(level=0).size()
+    rows, attacks = times.index.to_numpy(), times.to_numpy(np.int64)
+    people = pd.DataFrame(
+        {
+            "group": np.array(names, object)[codes[rows]],
+            "attacks": attacks,
+            "risk": sums["risk"].to_numpy() / attacks,
+            "guessed_right": sums["guessed_right"].to_numpy() / attacks,
+            "proven": sums["proven"].to_numpy() > 0,
+        },
+        index=X.index[rows],
+    )
+    if everyone["added"].isna().any():
+        return people, None
+    added = sums["added"].to_numpy(np.float64)
+    return people, (float(added.sum() / attacks.sum()), *bound_paired(added, attacks))
 
 
 def bound_paired(differences: NDArray[np.float64], times: NDArray[np.int64]) -> tuple[float, float]:
@@ -449,11 +417,15 @@ def _attack_once(
     corrector: Corrector,
     seed: int,
     uses: tuple[tuple[str, str], ...],
-) -> tuple[Mapping[str, Any], _Outcome]:
-    """The measures of one attack, and its result.
+) -> tuple[Mapping[str, Any], DataFrame]:
+    """The measures of one attack, and a row for each person.
 
-    It does the same as the steps of a matrix.
+    It does the same as the steps of a matrix. `risk`: the final probability of the true group;
+    `guessed_right`, `proven`; `added`: 1 where the guess is right only with the model, -1 where
+    only without it, NaN for an adversary that does not look at it.
     """
+    import pandas as pd
+
     target, told = split.train, split.attack
     predictions = Predictions(target.predictions, target.predictions, told.predictions, None)
 
@@ -471,7 +443,7 @@ def _attack_once(
     claim = do("disclose", disclosure, (bare, predictions)) if disclosure else None
     corrected = do("correct", corrector, (bare, predictions, guess, claim))
     measures = do("score", None, (bare, predictions, guess, claim, corrected))
-    truth, added = target.sensitive, None
+    truth, added = target.sensitive, np.full(len(target), np.nan)
     assert guess.beliefs is not None
     right = name_likeliest(guess.beliefs)[0] == truth
     if adversary.sees & _OF_MODEL:
@@ -493,7 +465,10 @@ def _attack_once(
     proven = np.zeros(len(target), np.bool_)
     if claim is not None and claim.possible is not None:
         proven = claim.possible.sum(axis=1) == 1
-    return measures, _Outcome(named, beliefs, proven, added)
+    return measures, pd.DataFrame({
+        "risk": beliefs[np.arange(len(truth)), truth], "guessed_right": named == truth,
+        "proven": proven, "added": added,
+    })  # fmt: skip
 
 
 def _show(adversary: Adversary, target: Sample, told: Sample) -> list[Any]:
