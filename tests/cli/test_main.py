@@ -461,20 +461,6 @@ def test_a_terminal_that_lacks_letters_still_shows_the_rest(command, toy_matrix)
     fine(command("run", toy_matrix(), PYTHONIOENCODING="ascii"))
 
 
-def test_only_the_called_command_is_built():
-    """typer takes long for each command; help, mistakes and completion need all of them."""
-    from fpbench.cli.main import _take_command, app
-
-    called = _take_command(["--plain", "plugins"])
-    assert [c.callback.__name__ for c in called.registered_commands] == ["plugins"]
-    assert [g.name for g in _take_command(["data", "list"]).registered_groups] == ["data"]
-    assert _take_command(["--version"]) is app
-    assert _take_command(["run"], completing=True) is app
-    for words in ([], ["--help", "plugins"], ["plugin"]):
-        own = app.registered_commands  # packages that are installed here may add theirs
-        assert _take_command(words).registered_commands[: len(own)] == own
-
-
 WAVES = """
 import typer
 from fpbench import InputError, hookimpl

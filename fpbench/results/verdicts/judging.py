@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from textwrap import shorten
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from fpbench.base.sheet import Column, Sheet
 from fpbench.base.text import format_number
@@ -326,14 +326,11 @@ def _format_label(value: Any) -> str:
 def _compute_value(column: SummaryColumn, group: RowGroup) -> tuple[Interval | None, bool]:
     """The mean over seeds of a column; and whether rows of a seed differ, so that there is none."""
     mine = group.where(column.where)
-    by_seed: dict[int, set[float]] = {}
-    for seed, value in zip(mine.values("seed"), mine.numbers(column.measure).tolist(), strict=True):
-        if not math.isnan(value):
-            by_seed.setdefault(seed, set()).add(value)
-    if column.statistic != "seeds" and any(len(values) > 1 for values in by_seed.values()):
+    by_seed = pd.Series(mine.numbers(column.measure)).groupby(mine.values("seed"))
+    if column.statistic != "seeds" and (by_seed.nunique() > 1).any():
         return None, True
-    means = [next(iter(by_seed[seed])) for seed in sorted(by_seed)]
-    return (estimate_interval(np.array(means), column.measure) if means else None), False
+    values = np.asarray(by_seed.first().dropna(), np.float64)
+    return (estimate_interval(values, column.measure) if len(values) else None), False
 
 
 def lay_out_summary(summary: SummaryTable, lines: Sequence[SummaryRow]) -> Sheet:
