@@ -375,7 +375,7 @@ def _tally(
 
     everyone = pd.concat(outcomes)
     sums, times = everyone.groupby(level=0).sum(), everyone.groupby(level=0).size()
-    rows, attacks = times.index.to_numpy(), times.to_numpy(np.int64)
+    rows, attacks = times.index.to_numpy(), np.asarray(times, np.int64)
     people = pd.DataFrame(
         {
             "group": np.array(names, object)[codes[rows]],
