@@ -163,7 +163,7 @@ Rules = Mapping[tuple[str, str], Sequence[frozenset[tuple[str, str]]]]
 """The conditions of `[[exclude]]` rules, by one condition of each."""
 
 
-def index_rules(exclude: Iterable[Mapping[str, str]]) -> Rules:
+def sort_rules(exclude: Iterable[Mapping[str, str]]) -> Rules:
     """`[[exclude]]` rules, so that only those that may match a combination are looked at."""
     rules: dict[tuple[str, str], list[frozenset[tuple[str, str]]]] = {}
     for rule in exclude:
@@ -195,7 +195,7 @@ def _pause_collection() -> Iterator[None]:
 class _Planner:
     def __init__(self, matrix: Matrix, catalog: Catalog, home: DataHome) -> None:
         self._matrix, self._catalog, self._home = matrix, catalog, home
-        self._plan, self._rules = Plan(), index_rules(matrix.exclude)
+        self._plan, self._rules = Plan(), sort_rules(matrix.exclude)
         self._pairs: dict[tuple[_Part, _Part], str | None] = {}
         self._steps: dict[tuple[object, ...], Step] = {}
         self._parts = {
