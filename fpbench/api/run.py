@@ -89,7 +89,7 @@ def plan(
     tables: Mapping[str, Table] = MappingProxyType({}),
     out: str | Path | None = None,
     max_cells: int = MAX_CELLS,
-    settings: Sequence[str] = (),
+    settings: str | Sequence[str] = (),
 ) -> RunPlan:
     """What `fpbench.run` would do: cells, unique steps, skips with reasons, cost. Nothing is run.
 
@@ -195,7 +195,7 @@ def run(
     on_cell: Callable[[Finished], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
     max_cells: int = MAX_CELLS,
-    settings: Sequence[str] = (),
+    settings: str | Sequence[str] = (),
 ) -> Run:
     """Run the cells of a matrix that are not in its run directory yet.
 

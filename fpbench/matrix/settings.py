@@ -16,7 +16,6 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
-from fpbench.base.arguments import show_value
 from fpbench.base.errors import FpbenchError, InputError, MatrixError, suggest_name
 from fpbench.base.toml_files import check_depth
 from fpbench.components.catalog import discover
@@ -97,8 +96,6 @@ def read_settings(texts: Iterable[str]) -> Settings:
     chosen: dict[str, tuple[str, ...]] = {}
     overrides: dict[tuple[str, ...], tuple[Any, ...]] = {}
     for text in [texts] if isinstance(texts, str) else texts:
-        if not isinstance(text, str):
-            raise InputError(f"settings: must be texts such as 'seeds=3', not {show_value(text)}")
         key, separator, value = (part.strip() for part in text.partition("="))
         if not (key and separator):
             raise InputError(

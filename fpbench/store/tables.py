@@ -236,14 +236,14 @@ def read_results(db: sqlite3.Connection, *, keys: bool = True) -> Results:
     statuses = np.full(len(numbers), "", "U7")
     seconds = np.full(len(numbers), np.nan)
     blocks, index = [], pd.Index(numbers)
-    if not index.is_unique:
-        raise ValueError("a cell that is planned twice")
+    first = np.flatnonzero(~index.duplicated())  # only a forged plan repeats a cell
+    index, row_of = index[first], np.append(first, -1)  # the last: of cells that are not planned
     later = np.array([number for number, _ in loose], np.int64)
-    loose_rows = index.get_indexer(later)  # -1 for cells that are not planned
+    loose_rows = row_of[index.get_indexer(later)]
     again = np.zeros(len(numbers) + 1, np.bool_)  # the last is the row -1
     again[loose_rows[loose_rows >= 0]] = again[-1] = True
     for page in pages:
-        rows = index.get_indexer(page.numbers)
+        rows = row_of[index.get_indexer(page.numbers)]
         here = ~again[rows]
         rows, columns = rows[here], page.columns
         if not here.all():
