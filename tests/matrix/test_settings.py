@@ -141,7 +141,9 @@ def test_settings_that_contradict_each_other_are_refused(matrix):
         read(matrix, settings=["seeds=3", "seeds=4"])
     with pytest.raises(InputError, match="say the same"):
         read(matrix, seeds=3, settings=["seeds=4"])
-    with pytest.raises(InputError, match=r"settings must be a text or a list \(each a text\), not \[3\]"):
+    with pytest.raises(
+        InputError, match=r"settings must be a text or a list \(each a text\), not \[3\]"
+    ):
         fpbench.plan(matrix, settings=[3])
 
 
