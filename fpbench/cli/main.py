@@ -431,6 +431,7 @@ def export(
 app.command(cls=Command)(assess_cli.assess)
 app.command(cls=Command)(release_cli.release)
 app.command(cls=Command)(report_cli.page)
+app.command(cls=Command, hidden=True)(report_cli.report)
 app.command(cls=Command)(report_cli.figure)
 
 
