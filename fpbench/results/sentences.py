@@ -486,6 +486,6 @@ def _describe_scene(board: Leaderboard, leading: Sequence[int], text: _Text) -> 
     dataset = line.labels.get("dataset", "")
     return (
         f"The {column}{secret} of {count}{f' of {dataset}' if dataset else ''} is secret. The "
-        f"attacker sees their {seen}, learnt from other people, and is right for {guessed} %"
-        f"{naming} before anything more is published."
+        f"attacker sees their {seen}, has learnt from other people how groups go with these, and "
+        f"guesses {guessed} % right{naming} before anything more is published."
     )

@@ -99,4 +99,4 @@ def test_of_many_things_those_that_give_most_away_are_shown_in_order():
     assert findings.baseline == 0.6
     assert findings.scene.startswith("The sex (ewe or ram) of 50 people of flock is secret.")
     assert "features and predictions" in findings.scene
-    assert "70.0 % (naming the largest group: 60.0 %)" in findings.scene
+    assert "70.0 % right (naming the largest group: 60.0 %)" in findings.scene

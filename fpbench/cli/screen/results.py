@@ -150,8 +150,8 @@ def _show_next(run: Path) -> None:
     out = console.choose_terminal()
     out.print()
     console.show_line(
-        "Proven: the group follows from what is published. Limits, as in `fpbench assess`: nobody "
-        f"proven, at most {100 * MOST_LEAK:g} point more guessed right.", "dim",
+        "Proven: the group follows from what is published, for many who were guessed right before, "
+        f"too. Limits: nobody proven, at most {100 * MOST_LEAK:g} point more guessed right.", "dim",
     )  # fmt: skip
     figures = "figures, for a browser"
     if find_spec("plotly") is None:
@@ -159,7 +159,8 @@ def _show_next(run: Path) -> None:
     for command, what in (("leaderboard", "every attack"), ("page", figures)):
         line = Text(f"next: fpbench {command} {shlex.quote(str(run))}  ", "bold")
         out.print(line.append(what, "dim"), soft_wrap=True)
-    out.print(Text("your own table: fpbench assess TABLE --people PEOPLE", "bold"), soft_wrap=True)
+    yours = "your own table: fpbench assess TABLE --people PEOPLE, or fpbench release PEOPLE"
+    out.print(Text(yours, "bold"), soft_wrap=True)
 
 
 def make_curve_sheet(board: Leaderboard) -> Sheet | None:
