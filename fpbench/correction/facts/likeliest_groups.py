@@ -160,14 +160,17 @@ def _add_law(
     costs = -weigh_number(kind, width, published, counts, size)
     counts, costs = counts[np.isfinite(costs)], costs[np.isfinite(costs)]
     slopes = np.diff(costs)
-    if (np.diff(slopes) < -_SAME * np.abs(slopes).max(initial=1.0)).any():
+    concave = (np.diff(slopes) >= -_SAME * np.abs(slopes).max(initial=1.0)).all()
+    if (np.diff(counts) > 1).any() or not concave:
         raise InputError(
             f"{facts.name(number)}: the log-likelihood of a number published by the law "
             f"{LAWS[kind]!r} is not concave, and likeliest groups cannot be found"
         )
-    if not len(slopes):
+    if not len(counts):
         return
-    (cost,) = model.columns([-np.inf], [np.inf], 1.0)
+    if len(counts) <= size:  # the others are impossible
+        model.row(members, np.ones(len(members)), counts[0], counts[-1])
+    (cost,) = model.columns([costs.min()], [np.inf], 1.0)
     bends = np.flatnonzero(np.abs(np.diff(slopes, prepend=np.inf)) > _SAME * np.abs(slopes))
     for bend in bends:  # cost >= costs[bend] + slope * (count - counts[bend])
         slope, at = slopes[bend], costs[bend] - slopes[bend] * counts[bend]

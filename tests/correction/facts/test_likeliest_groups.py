@@ -12,6 +12,8 @@ from fpbench.claims import Facts
 from fpbench.claims.count_laws import LAWS, CountLaws
 from fpbench.correction import find_likeliest_groups, prove
 
+KEYS = LAWS.index("cell-key-1")
+
 
 @st.composite
 def small_worlds(draw):
@@ -21,16 +23,21 @@ def small_worlds(draw):
     n, m = int(rng.integers(1, 9 if k == 2 else 6)), int(rng.integers(1, 6))
     truth, members = rng.integers(0, k, n), rng.random((n, m)) < 0.6
     counts = np.stack([members[truth == g].sum(axis=0) for g in range(k)], axis=1).astype(float)
-    kind = rng.choice([0, 1, 2, 3], m, p=[0.2, 0.3, 0.4, 0.1])  # exact, two noises, rounding
-    width = np.array([0, rng.uniform(0.2, 3), rng.uniform(0.2, 3), 3])[kind]
+    kind = rng.choice([*range(4), KEYS], m, p=[0.2, 0.3, 0.3, 0.1, 0.1])  # exact, noises, rounding
+    width = rng.uniform(0.2, 3, m)
+    width[kind == 0], width[kind == 3], width[kind == KEYS] = 0, 2, 0.4
     noise = rng.normal(size=(m, k)) * np.isin(kind, (1, 2))[:, None] * width[:, None]
     low, rounded = counts + noise, np.full((m, k), np.nan)
     high = low.copy()
     untold = (rng.random((m, k)) < 0.4) & np.isin(kind, (1, 2))[:, None]
     low[untold], high[untold] = -np.inf, np.inf
     up = kind == 3
-    rounded[up] = np.rint(counts[up] / 3) * 3
-    low[up], high[up] = rounded[up] - 2, rounded[up] + 2
+    rounded[up] = (
+        np.where(rng.random((up.sum(), k)) < 0.5, counts[up] // 2, -(-counts[up] // 2)) * 2
+    )
+    keyed = kind == KEYS
+    rounded[keyed] = np.where(counts[keyed] > 0, counts[keyed] + rng.integers(-1, 2, k), 0)
+    low[up | keyed], high[up | keyed] = rounded[up | keyed] - 1, rounded[up | keyed] + 1
     laws = CountLaws(kind.astype(np.int8), width, rounded)
     facts = Facts.from_counts(members, low, high, laws=laws)
     beliefs = draw(st.sampled_from([None, rng.dirichlet(np.ones(k), n)]))
