@@ -602,9 +602,8 @@ class _Finder:
                 makes += f" to {most[k]:g}"
             raise InputError(
                 f"row {row}, column 'value': {report.metric[row]} for {report.describe_slice(row)} "
-                f"makes {makes} people with prediction {sets[k] % 2} over the groups, but "
-                f"{there[k]} of these people have it there; the report is about other people or "
-                "predictions, or a value is wrong"
+                f"makes {makes} people over the groups, but of these people there are {there[k]}; "
+                "the report is about other people or predictions, or a value is wrong"
             )
 
     def _add(

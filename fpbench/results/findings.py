@@ -111,7 +111,6 @@ class Findings:
         """A sentence: whose group, and of what is published, what gives most away."""
         worst = max(self.things, key=lambda one: (one.proven + one.sure, one.added.mean))
         whom, _, _ = self.scene.partition(" is secret")
-        return (
-            f"{whom}: of {len(self.things) + self.unshown} things published, {worst.name} gives "
-            f"most away: {worst.verdict}, {worst.words}."
-        )
+        many = len(self.things) + self.unshown
+        most = f"of {many} things published, {worst.name} gives most away" * (many > 1)
+        return f"{whom}: {most or worst.name}: {worst.verdict}, {worst.words}."

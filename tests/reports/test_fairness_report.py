@@ -291,7 +291,7 @@ def test_a_slice_that_holds_nobody_is_named_with_its_column():
 @pytest.mark.parametrize("metrics", [("selection-rate",), ("selected", "rejected")])
 def test_other_predictions_and_a_wrong_value_are_no_contradiction_of_cells(metrics):
     report, (X, predictions, _), _ = make_report(order=1, metrics=metrics)
-    words = "row 0, column 'value': .* for everybody makes .* people with prediction . over the"
+    words = "row 0, column 'value': .* for everybody makes .* people over the groups, but of"
     sized = "row 0, column 'n': selected for everybody: n is .* other people, predictions"
     with pytest.raises(InputError, match=words if len(metrics) == 1 else sized):
         report.facts(X, 1 - predictions)

@@ -82,6 +82,8 @@ def test_several_data_sets_have_a_sentence_each(show):
         == 2
     )
     assert len(out.splitlines()) <= 24 and "failed: it broke" in out and "95 % of leak" not in out
+    alone = replace(BOARD.findings, things=BOARD.findings.things[:1], unshown=0).summary
+    assert "things published" not in alone and f": {BOARD.findings.things[0].name}: " in alone
     assert "95 % of leak" in show(overall, BOARD, BOARD, long=True)
     assert "secret" in show(other, BOARD)
     assert "95 % of leak" in show(other, BOARD)
