@@ -356,9 +356,9 @@ def _check(name: str, value: Any, *, zero: bool = False, below: float = math.inf
     """A number above 0, or at least 0, and below another, as a float."""
     number = to_python_number(value, name)
     if not (0 < number <= sys.float_info.max or (zero and number == 0)) or number >= below:
-        range_ = f"{'at least' if zero else 'above'} 0 and "
-        range_ += "finite" if below == math.inf else f"below {below:g}"
-        raise InputError(f"{name} must be {range_}, not {show_value(value)}")
+        least, most = "at least" if zero else "above", "below" if below <= 1 else "at most"
+        end = "finite" if below == math.inf else f"{most} {below:g}"
+        raise InputError(f"{name} must be {least} 0 and {end}, not {show_value(value)}")
     return float(number)
 
 

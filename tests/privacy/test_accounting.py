@@ -263,3 +263,5 @@ def test_an_epsilon_that_renyi_orders_cannot_show_is_refused():
         right = {"share": 0.1, "sigma": 1.0, "steps": 5, "delta": 1e-5}
         with pytest.raises(InputError, match=next(iter(wrong))):
             sampled_gaussian_epsilon(**{**right, **wrong})
+    with pytest.raises(InputError, match=r"share must be above 0 and at most 1, not 1\.1"):
+        sampled_gaussian_epsilon(1.1, 1.0, 5, 1e-5)

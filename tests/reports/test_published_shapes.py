@@ -73,6 +73,7 @@ SHAPES = {
         f"{BY_BOTH.loc[(d, s), 'size']} & {100 * BY_BOTH.loc[(d, s), 'mean']:.1f}"
         for s in ("Female", "Male")) + " \\\\\n" for d in ("Sales", "Legal", "R&D")) + "\\end{tabular}",
     "units in brackets": "sex,Recall (TPR),n (%),Hired (n = 9)\n" + write_rows("{},,{} (50.0%),{}\n"),
+    "percentages in brackets": 'sex,N (%),"Hired, n (%)"\n' + write_rows("{},{} (50),{} ({:.1%})\n"),
     "groups in brackets": "department,Hire rate (Female) [%],Hire rate (Male) [%]\n" + "".join(
         f"{d},{100 * BY_BOTH.loc[(d, 'Female'), 'mean']:.1f},{100 * BY_BOTH.loc[(d, 'Male'), 'mean']:.1f}\n"
         for d in ("Sales", "Legal", "R&D")),

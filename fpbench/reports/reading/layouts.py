@@ -49,6 +49,8 @@ from fpbench.reports.reading.metric_names import (
 )
 from fpbench.reports.slices import REPORT_METRICS
 
+_PERCENT = re.compile(r"(?:(?<=\w),? +(?:n|no\.?|number))? *[(\[] *% *[)\]]", re.IGNORECASE)
+"""What headings of numbers say of the percentages behind these: `Hired (%)`, `Hired, n (%)`."""
 VALUE = "value"
 """The heading of numbers whose metric stands elsewhere."""
 _METRIC = "@metric"
@@ -472,7 +474,7 @@ class _Block:
         unknown: list[str] = []
         parts = self._find_aggregates(self._name_levels(parts))
         if any((cell := read_cell(one)) and cell.parts for one in filled if isinstance(one, str)):
-            parts = [(level, re.sub(r"[(\[] *% *[)\]]", "", text)) for level, text in parts]
+            parts = [(level, _PERCENT.sub("", text)) for level, text in parts]
         for level, text in parts:
             self._read_part(column, level, names.map(text), unknown)
         if (textual and (column.reading is None or not filled)) or (
