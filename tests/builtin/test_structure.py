@@ -1,5 +1,6 @@
 """Published models: learner `group-aware` and disclosure `structure`."""
 
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import fpbench
 from fpbench import InputError, Sample
 from fpbench.correction import condition_beliefs, find_likeliest_groups, prove
+from fpbench.data import Domain
 
 
 def make_people(n=400, k=2, seed=0):
@@ -183,6 +185,36 @@ def test_splits_of_a_private_forest_are_drawn_by_feature_and_without_people():
     table = models[0].trees.candidates.table
     roots = np.bincount(table.feature[splits[0][:, 0]], minlength=3) / 300
     assert roots == pytest.approx(1 / 3, abs=0.1)  # age has 64 thresholds, city 3 categories
+
+
+@pytest.mark.parametrize(("k", "seed"), [(2, 43), (2, 0), (3, 0)])
+def test_beliefs_and_likeliest_groups_given_a_private_forest_are_those_of_all_worlds(k, seed):
+    rng, n = np.random.default_rng(seed), 14 - 2 * k
+    features = pd.DataFrame({name: rng.integers(0, 2, n).astype(float) for name in "ab"})
+    labels, groups = (rng.integers(0, top, n).astype(np.int8) for top in (2, k))
+    people = Sample(
+        tuple("uvw"[:k]), features=features, labels=labels, sensitive=groups,
+        domain=Domain.of({"a": [0, 1], "b": [0, 1]}),
+    )  # fmt: skip
+    base = {"use": "private-forest", "epsilon": 20.0, "trees": 5, "max_depth": 3}
+    model = fpbench.component("learner", "group-aware", base=base).fit(people, rng)
+    (facts,) = disclose(people, model).also
+    worlds = np.array(list(product(range(k), repeat=n)))
+    weights = np.zeros(len(worlds))
+    for tree in model.published_trees:
+        leaves = np.stack([tree.find_leaves(model.add_group(features, np.full(n, own)))
+                           for own in range(k)], axis=1)  # fmt: skip
+        for leaf, label in product(np.unique(leaves), (0, 1)):
+            counts = ((leaves[np.arange(n), worlds] == leaf) & (labels == label)).sum(axis=1)
+            weights -= np.abs(tree.counts[leaf, label] - counts) / (5 / 20.0)
+    best = find_likeliest_groups(facts)
+    assert best.proven
+    assert weights[(worlds == best.groups).all(axis=1)] == pytest.approx(weights.max())
+    chances = np.exp(weights - weights.max())
+    chances /= chances.sum()
+    exact = np.stack([chances @ (worlds == own) for own in range(k)], axis=1)
+    found = condition_beliefs(facts, np.full((n, k), 1 / k), np.ones((n, k), bool), error=1e-4)
+    np.testing.assert_allclose(found.beliefs, exact, atol=1e-3)
 
 
 def test_likeliest_names_groups_in_a_matrix(tmp_path):

@@ -170,7 +170,8 @@ def _add_law(
         return
     if len(counts) <= size:  # the others are impossible
         model.row(members, np.ones(len(members)), counts[0], counts[-1])
-    (cost,) = model.columns([costs.min()], [np.inf], 1.0)
+    # Free where rows bound it: with its least cost as bound, HiGHS called starts optimal wrongly.
+    (cost,) = model.columns([-np.inf if len(slopes) else costs[0]], [np.inf], 1.0)
     bends = np.flatnonzero(np.abs(np.diff(slopes, prepend=np.inf)) > _SAME * np.abs(slopes))
     for bend in bends:  # cost >= costs[bend] + slope * (count - counts[bend])
         slope, at = slopes[bend], costs[bend] - slopes[bend] * counts[bend]
