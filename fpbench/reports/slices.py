@@ -18,6 +18,7 @@ from fpbench.base.arguments import check_type, show_value, to_array, to_floats
 from fpbench.base.arrays import check_binary, cut_scores
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.data.groups import group_codes
+from fpbench.reports.intervals import code_intervals
 
 if TYPE_CHECKING:
     from pandas import Categorical, DataFrame, Series
@@ -182,7 +183,10 @@ class SliceColumn:
         if not np.isfinite(list(edges)).all():
             return cls(name, tuple(values))
         column = cls.with_edges(name, sorted(edges))
-        if overlapping := set(values).difference(column.values):
+        overlapping = set(values).difference(column.values)
+        if overlapping and {_shorten(value) for value in values} <= set(column.values):
+            return cls(name, tuple(values))  # as `[0.0, 0.10)`, which `code` reads
+        if overlapping:
             raise InputError(
                 f"column {name!r}: the bin {min(overlapping)!r} overlaps others: "
                 f"{', '.join(values[:20])}"
@@ -205,6 +209,10 @@ class SliceColumn:
 
             category = pd.Categorical(column)
             texts, values = _name_categories(category, self.name), self.values
+            if _is_number(column) and not set(values) <= set(texts):
+                intervals = code_intervals(self.name, values, _take_numbers(column))
+                if intervals is not None:
+                    return intervals
             # pandas turns whole numbers into floats if a value is missing: 2 becomes 2.0.
             whole = tuple(map(strip_zeros, values))
             if len(set(whole)) == len(values):
@@ -291,6 +299,11 @@ def find_column(people: DataFrame, name: str, more: str = "") -> Series:
         hint = f"; {suggest_name(name, map(str, people.columns))}" if not places else ""
         raise InputError(f"the people have {what} {name!r}, by which slices are cut{hint}{more}")
     return people.iloc[:, places[0]]
+
+
+def _shorten(text: str) -> str:
+    """The text of a bin with its numbers as `format_edge` writes them."""
+    return re.sub(_NUMBER, lambda found: format_edge(float(found[0])), text)
 
 
 def format_edge(edge: float) -> str:

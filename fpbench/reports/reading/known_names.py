@@ -111,7 +111,7 @@ class KnownNames:
         name = fold(text)
         if name in self._columns:
             return self._columns[name]
-        short = re.sub(r"[-/ ]*(?:categories|category|groups?|\(.*\))$", "", name).strip("-")
+        short = re.sub(r"[-/ ]*(?:categories|category|groups?|bands?|bins?|ranges?|intervals?|\(.*\))$", "", name).strip("-")
         return self._columns.get(short)
 
     @cached_property

@@ -1,0 +1,157 @@
+"""Slices named by intervals of a number: the people whom they name, or a question."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fpbench import InputError
+from fpbench.reports.fairness_report import FairnessReport
+from fpbench.reports.intervals import read_interval
+from fpbench.reports.reading.grids import parse_table
+from fpbench.reports.reading.known_names import KnownNames
+from fpbench.reports.reading.tables import read_tables
+from fpbench.reports.slices import SliceColumn
+
+
+def code(numbers, *texts):
+    """The text of each number's slice; None of those in none."""
+    column = SliceColumn.parse("x", texts)
+    codes = column.code(pd.DataFrame({"x": numbers}))
+    return [column.values[c] if c >= 0 and column.values[c] in texts else None for c in codes]
+
+
+@pytest.mark.parametrize(("text", "inside", "outside"), [
+    ("(0.2, 0.4]", [0.21, 0.4], [0.2, 0.41]), ("[0,0.1)", [0, 0.09], [0.1, -1]),
+    ("]0.2; 0.4]", [0.4], [0.2]), ("[18, inf)", [18, 1e9], [17]), ("(-inf, 18.0]", [18, -9], [19]),
+    ("< 18", [17.9, -3], [18]), ("\u226418", [18], [18.1]), (">= 0.5", [0.5], [0.4]),
+    ("10+", [10, 11], [9]), ("over 65", [66], [65]), ("65 and over", [65], [64]),
+    ("17 and under", [17, -1], [18]), ("18 to 25 years", [18, 25], [17, 26]),
+    ("\u00a320,000 - \u00a329,999", [20000, 29999], [30000]), ("-5 to -1", [-5, -1], [0]),
+    ("(-0.001, 0.2]", [0, 0.2], [-0.001]), ("18-25", [18, 25], [26]), ("18\u201325", [25], [17]),
+])  # fmt: skip
+def test_an_interval_is_read_as_written(text, inside, outside):
+    numbers = np.array([*inside, *outside], float)
+    assert code(numbers, text) == [text] * len(inside) + [None] * len(outside)
+
+
+@pytest.mark.parametrize("text", ["", "medium", "25-18", "2020-01-05", "1,5-2", "10%-20%", "a 3"])
+def test_other_texts_are_no_intervals(text):
+    assert read_interval(text) is None
+
+
+WHOLE, PARTS = st.integers(0, 40), st.integers(0, 400).map(lambda tenth: tenth / 10)
+
+
+@given(
+    edges=st.lists(WHOLE, min_size=2, max_size=6, unique=True).map(sorted),
+    numbers=st.lists(st.one_of(WHOLE, PARTS), min_size=1, max_size=30),
+    right=st.booleans(),
+)
+@settings(deadline=None, max_examples=200)
+def test_pandas_bins_are_the_peoples_numbers(edges, numbers, right):
+    numbers = np.array(numbers, float)
+    bins = pd.cut(numbers, edges, right=right)
+    texts = [str(one) for one in bins.categories]
+    assert code(numbers, *texts) == [texts[c] if c >= 0 else None for c in bins.codes]
+
+
+@given(
+    edges=st.lists(WHOLE, min_size=2, max_size=6, unique=True).map(sorted),
+    numbers=st.lists(st.one_of(WHOLE, PARTS), min_size=1, max_size=30),
+    mark=st.sampled_from(["-", " to ", "\u2013"]), ends=st.booleans(),
+)  # fmt: skip
+@settings(deadline=None, max_examples=200)
+def test_ends_that_may_be_in_or_not_are_asked_for(edges, numbers, mark, ends):
+    numbers = np.array(numbers, float)
+    texts = [f"{low}{mark}{high}" for low, high in zip(edges, edges[1:], strict=False)]
+    if ends:  # which say whose the ends are
+        texts += [f"<{edges[0]}", f"{edges[-1]}+"]
+    at = np.isin(numbers, edges[1:-1]).any()
+    if at and not ends:
+        with pytest.raises(InputError, match=r"may be in or not: say which, --map .*=.*, or --map"):
+            code(numbers, *texts)
+        return
+    true = np.searchsorted(edges, numbers, side="right")
+    names = [f"<{edges[0]}" if ends else None, *texts[: len(edges) - 1]]
+    names.append(f"{edges[-1]}+" if ends else None)
+    expected = [names[place] for place in true]
+    if not ends:  # the greatest end is in
+        expected = [texts[-1] if x == edges[-1] else n for x, n in zip(numbers, expected, strict=True)]
+    assert code(numbers, *texts) == expected
+
+
+def test_ages_in_whole_years_have_both_ends():
+    ages = np.arange(15, 70)
+    texts = ["<18", "18-24", "25-34", "35 to 64", "65+"]
+    expected = pd.cut(ages, [0, 17, 24, 34, 64, 99], labels=texts)
+    assert code(ages, *texts) == list(expected)
+    assert code([17, 18, 24, 25, 30], "18-24", "<18", "25") == ["<18", "18-24", "18-24", "25", None]
+
+
+@pytest.mark.parametrize(("numbers", "texts", "told"), [
+    ([19.5], ["10-19", "20-29"], r"19.5, between '10-19' and '20-29': .*'\[10, 19\]', .*'\[10, 20\)'"),
+    ([0.195], ["0.00-0.19", "0.20-0.39"], "0.195, between"),
+    ([3], ["(0, 4]", "(2, 5]"], r"3 is in '\(0, 4\]' and in '\(2, 5\]'"),
+    ([0.41837], ["(0.1, 0.418]", "(0.418, 0.9]"], "0.41837, and the end 0.418 .* may be rounded"),
+    ([25], ["18-25", "25-35"], r"25, an end of '18-25', .*'\[18, 25\)', or .*'\(18, 25\]'"),
+    ([0.4], ["0.0-0.2", "0.2-0.4", "0.6-0.8"], "0.4, an end of '0.2-0.4'"),
+])  # fmt: skip
+def test_a_number_of_two_slices_is_asked_for(numbers, texts, told):
+    with pytest.raises(InputError, match=told):
+        code(np.array(numbers, float), *texts)
+
+
+def test_what_settles_a_question_is_read():
+    assert code([18.0, 25, 30], "[18, 25)", "25-35") == ["[18, 25)", "25-35", "25-35"]
+    assert code([0.41837], "(0.1, 0.4180000]", "(0.418, 0.9]") == ["(0.418, 0.9]"]
+    assert code([0.05, 0.1], "[0.0, 0.10)", "[0.10, 0.2)") == ["[0.0, 0.10)", "[0.10, 0.2)"]
+
+
+RNG = np.random.default_rng(5)
+N = 600
+PEOPLE = pd.DataFrame({
+    "sex": RNG.choice(["F", "M"], N), "score": RNG.random(N).round(3), "age": RNG.integers(16, 70, N),
+    "pay": RNG.lognormal(3, 0.4, N).round(2),
+})  # fmt: skip
+PEOPLE["good"] = (RNG.random(N) < PEOPLE.score).astype(int)
+PEOPLE["hired"] = (PEOPLE.score >= 0.5).astype(int)
+X = PEOPLE[["score", "age", "pay"]]
+
+
+def read(table, **mapping):
+    text = table if isinstance(table, str) else table.to_csv(index=False)
+    names = KnownNames({"sex": ("F", "M")}, X, ("hired",), "good", mapping=mapping)
+    reading = read_tables(parse_table(text.encode(), "t"), names, ("sex",))
+    return FairnessReport._of(reading.report), reading
+
+
+def check_facts(report):
+    """The sets of the facts, and their counts, of which the true ones are checked."""
+    facts = report.facts(X, PEOPLE.hired, PEOPLE.good)
+    true = facts.membership.T @ np.eye(2)[(PEOPLE.sex == "M").astype(int)]
+    assert (facts.low <= true).all()
+    assert (true <= facts.high).all()
+    return facts, true
+
+
+BINS = [0, 0.2, 0.4, 0.6, 0.8, 1]
+
+
+def test_histograms_and_calibration_bins_are_counts():
+    binned = PEOPLE.assign(score=pd.cut(PEOPLE.score, BINS, include_lowest=True))
+    by = binned.groupby(["score", "sex"], observed=True)
+    sizes, own = by.size(), by.good.agg(["mean", "size"])
+    for table in (
+        sizes.rename("count").reset_index(),
+        sizes.unstack().rename_axis("score band").reset_index().rename(columns=lambda c: c),
+    ):
+        report, _ = read(table, value="people")
+        facts, true = check_facts(report)
+        assert len(facts) == 5
+        assert (facts.low == true).all()
+    calibration = own.set_axis(["prevalence", "n"], axis=1).reset_index()
+    facts, true = check_facts(read(calibration)[0])
+    assert len(facts) == 10  # of both labels
+    assert (facts.low == true).all()
