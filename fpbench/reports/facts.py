@@ -76,13 +76,12 @@ def find_facts_and_rows(
             f"row {row}, column 'metric': '{report.metric[row]}' looks at labels: give labels "
             "(--label names their column)"
         )
-    codes = [column.code(X) for column in report.columns]
-    for place in range(len(codes)):
-        _check_slice_values(report, place, codes[place], X)
-    finder = _Finder(report, predicted, labelled)
+    thresholds, at = _cut_scores(report, X, predicted)
+    codes = [_code_slices(report, place, X) for place in range(len(report.columns))]
+    finder = _Finder(report, at, labelled)
     depends = report.rounding is not None and not report.rounding.is_independent
     small: list[tuple[_Where, NDArray[np.intp], Codes, Codes]] = []
-    used = report.cells >= 0
+    used = (report.cells >= 0) & ~np.array([c.is_threshold for c in report.columns], np.bool_)
     _, pattern = np.unique(used, axis=0, return_inverse=True)
     order = np.argsort(pattern.ravel(), kind="stable")
     starts = np.flatnonzero(np.diff(pattern.ravel()[order], prepend=-1))
@@ -91,13 +90,14 @@ def find_facts_and_rows(
         sizes = [len(report.columns[c].values) for c in columns]
         people = cross([codes[c] for c in columns], sizes, n)
         cells = cross([report.cells[rows, c] for c in columns], sizes, len(rows))
-        for view, label in product(finder.seen, (-1, 0, 1)):
-            own = (report.label[rows] == label) & (report.view[rows] == VIEWS.index(view))
+        for seen, label in product(finder.seen, (-1, 0, 1)):
+            own = (report.label[rows] == label) & (report.view[rows] == VIEWS.index(seen[0]))
+            own &= thresholds[rows] == seen[1]
             if not own.any():
                 continue
-            finder.predicted, others = finder.seen[view]
+            finder.predicted, others = finder.seen[seen]
             inside = people if label < 0 else np.where(others == label, people, -1)
-            where = frozenset(columns.tolist()), label, view
+            where = frozenset(columns.tolist()), label, seen
             sized = own & (report.n[rows] >= 0) & ~report.noisy[rows]
             finder.add_sizes(where, rows[sized], cells[sized], inside)
             mine = own & ~report.suppressed[rows]
@@ -129,14 +129,20 @@ _LISTED = 20
 """Most values that a message lists."""
 
 
-def _check_slice_values(report: ReportRows, place: int, codes: Codes, X: DataFrame) -> None:
-    """Refuse a value of a slice column that none of the people has, but rows count people of."""
+def _code_slices(report: ReportRows, place: int, X: DataFrame) -> Codes:
+    """(n,) codes of a column of people, which are not looked at if it is of thresholds.
+
+    Refuse a value of a slice column that none of the people has, but rows count people of.
+    """
     column, own = report.columns[place], report.cells[:, place]
+    if column.is_threshold:
+        return np.full(len(X), -1)
+    codes = column.code(X)
     held = np.append(np.isin(np.arange(len(column.values)), codes), True)  # uncut, at the end
     counts = np.where(report.is_rate, report.n != 0, report.value > 0)
     wrong = ~held[own] & counts & ~report.suppressed & ~report.noisy
     if not wrong.any():
-        return
+        return codes
     row = int(np.flatnonzero(wrong)[0])
     value = column.values[own[row]]
     there: Sequence[str] = [column.values[code] for code in np.flatnonzero(held[:-1])]
@@ -152,9 +158,24 @@ def _check_slice_values(report: ReportRows, place: int, codes: Codes, X: DataFra
     )
 
 
-_Where = tuple[frozenset[int], int, str]
+_Where = tuple[frozenset[int], int, tuple[str, int]]
 """Numbers of the columns that cells are crossed by, the label that they look at, or -1; and what
-stands for the prediction (`VIEWS`)."""
+stands for the prediction (`VIEWS`), at which threshold (`_cut_scores`)."""
+
+
+def _cut_scores(
+    report: ReportRows, X: DataFrame, predicted: Codes
+) -> tuple[Codes, dict[int, Codes]]:
+    """(R,) the threshold of each row, -1 of none; and (n,) predictions by threshold."""
+    places = [c for c, column in enumerate(report.columns) if column.is_threshold]
+    if len(places) > 1:
+        raise InputError(f"columns of the report: there are {len(places)} of thresholds")
+    thresholds, at = np.full(len(report), -1), {-1: predicted}
+    for place in places:
+        thresholds = report.cells[:, place]
+        own = range(len(report.columns[place].values))
+        at |= {code: report.columns[place].cut_at(X, code) for code in own}
+    return thresholds, at
 
 
 @dataclass(frozen=True)
@@ -208,11 +229,14 @@ def _read_numbers(
 class _Finder:
     """Puts the facts of a report together, crossing by crossing."""
 
-    def __init__(self, report: ReportRows, predicted: Codes, labelled: Codes | None) -> None:
-        self.report, self.people = report, len(predicted)
+    def __init__(self, report: ReportRows, at: dict[int, Codes], labelled: Codes | None) -> None:
+        self.report, self.people = report, len(at[-1])
         views = [VIEWS[place] for place in np.unique(report.view)]
-        self.seen = {view: view_people(view, predicted, labelled) for view in views}
-        self.predicted = predicted
+        self.seen = {
+            (view, place): view_people(view, predicted, labelled)
+            for view, (place, predicted) in product(views, at.items())
+        }
+        self.predicted = at[-1]
         """What stands for the prediction in the rows that are being added."""
         self.tables: list[_Table] = []
         self.clauses = NO_CLAUSES
@@ -541,7 +565,8 @@ class _Finder:
         if row < 0:
             return f"the rest of [{self.describe(-1 - row)}] without its published parts"
         text = self.report.describe_slice(row)
-        _, label, view = table.where
+        _, label, seen = table.where
+        view, _ = seen
         if view == "everybody":
             return f"{text} (row {row})"
         bit, other = ("label", "predicted") if view == "label" else ("predicted", "label")
@@ -549,7 +574,7 @@ class _Finder:
             text += f", {other} {label}"
         members = np.flatnonzero(table.member == number - table.first)
         if table.split and len(members):
-            sign = int(self.seen[view][0][members[0]])
+            sign = int(self.seen[seen][0][members[0]])
             text += (", wrong", ", right")[sign] if view == "correct" else f", {bit} {sign}"
         return f"{text} (row {row})"
 

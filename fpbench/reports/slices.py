@@ -98,6 +98,8 @@ LONGEST = 1000
 """Letters of a text in a report; to bring a text to NFC takes time that grows with their square."""
 _NUMBER = r"(-?\d+(?:\.\d*)?(?:e[+-]?\d+)?)"
 _WHOLE = re.compile(r"^(-?\d+)\.0+$")
+_CUT = re.compile(r"(.+) (at least|above)")
+"""The name of a column of thresholds: that of the scores, and whether these are 1 themselves."""
 _BIN = re.compile(rf"<{_NUMBER}|\[{_NUMBER}, {_NUMBER}\)|>={_NUMBER}")
 
 
@@ -192,6 +194,23 @@ class SliceColumn:
                 f"{', '.join(values[:20])}"
             )
         return column
+
+    @property
+    def is_threshold(self) -> bool:
+        """Whether its values are thresholds of scores, as those of `score at least` are."""
+        return bool(_CUT.fullmatch(self.name))
+
+    def cut_at(self, people: DataFrame, code: int) -> Codes:
+        """(n,) the predictions at one of its thresholds; InputError if there is no score."""
+        name, sign = _CUT.fullmatch(self.name).groups()  # type: ignore[union-attr]
+        column, least = find_column(people, name), self.values[code]
+        if not _is_number(column) or column.isna().any() or not _reads_as_number(least):
+            raise InputError(
+                f"column {self.name!r}: {least!r} is no threshold, or scores of {name!r} are "
+                "missing or no numbers"
+            )
+        scores, end = _take_numbers(column), float(least)
+        return ((scores >= end) if sign == "at least" else (scores > end)).astype(np.int64)
 
     @check_arguments
     def code(self, people: DataFrame) -> Codes:

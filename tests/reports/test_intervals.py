@@ -155,3 +155,57 @@ def test_histograms_and_calibration_bins_are_counts():
     facts, true = check_facts(read(calibration)[0])
     assert len(facts) == 10  # of both labels
     assert (facts.low == true).all()
+
+
+def write_roc(thresholds, above=False, sizes=False, digits=3):
+    """TPR, FPR and selection rate of each group at each threshold."""
+    rows = []
+    for least in thresholds:
+        predicted = PEOPLE.score > least if above else PEOPLE.score >= least
+        for sex, own in PEOPLE.assign(p=predicted).groupby("sex"):
+            rates = [own.p[own.good == 1].mean(), own.p[own.good == 0].mean(), own.p.mean()]
+            sized = [own.p.sum(), len(own)] if sizes else []
+            rows.append([least, sex, *(np.round(rates, digits)), *sized])
+    names = ["threshold", "sex", "tpr", "fpr", "selection rate", *(["selected", "n"] * sizes)]
+    return pd.DataFrame(rows, columns=names)
+
+
+@pytest.mark.parametrize("above", [False, True])
+def test_points_of_a_roc_are_predictions_at_thresholds(above):
+    thresholds = PEOPLE.score.iloc[[3, 40]].tolist()  # whose sign decides
+    table = write_roc([*thresholds, 0.55555], above, sizes=True)
+    with pytest.raises(InputError, match="='score at least', or --map 'threshold'='score above'"):
+        read(table)
+    report, _ = read(table, threshold=f"score {'above' if above else 'at least'}")
+    facts, true = check_facts(report)
+    exact = {facts.name(i) for i in np.flatnonzero((facts.low == facts.high).all(axis=1))}
+    assert len(exact) >= 2 * 3  # people selected and rejected at each threshold
+    assert any(f"score {'above' if above else 'at least'} 0.55555, predicted 1" in e for e in exact)
+    other, _ = read(table, threshold=f"score {'at least' if above else 'above'}")
+    with pytest.raises(InputError, match="the report is about other people"):
+        check_facts(other)
+
+
+def test_a_roc_of_scores_that_nobody_has_is_read_at_once(tmp_path):
+    table = write_roc([0.25005, 0.5])
+    assert not (PEOPLE.score == 0.5).any()
+    report, reading = read(table)
+    assert "by score at least" in reading.told
+    facts, _ = check_facts(report)
+    report.to_csv(tmp_path / "roc.csv")
+    again = FairnessReport.from_csv(tmp_path / "roc.csv")
+    same = again.facts(X, PEOPLE.hired, PEOPLE.good)
+    assert (same.low == facts.low).all()
+    assert (same.high == facts.high).all()
+    with pytest.raises(InputError, match="whose people overlap"):
+        report.protect(round_to=5)
+
+
+def test_thresholds_need_scores():
+    table = write_roc([0.25005, 0.5])
+    with pytest.raises(InputError, match="of which column.*='COLUMN at least'"):
+        names = KnownNames({"sex": ("F", "M")}, X.drop(columns="score"), ("hired",), "good")
+        read_tables(parse_table(table.to_csv(index=False).encode(), "t"), names, ("sex",))
+    report, _ = read(table)
+    with pytest.raises(InputError, match="scores of 'score' are missing"):
+        report.facts(X.assign(score=X.score.where(X.score > 0.1)), PEOPLE.hired, PEOPLE.good)

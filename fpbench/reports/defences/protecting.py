@@ -56,6 +56,12 @@ class Defences(NamedTuple):
 def protect_rows(report: ReportRows, defences: Defences) -> ReportRows:
     """The report with all defences; see `FairnessReport.protect`."""
     _check_numbers(report, defences)
+    spread = defences.complementary, defences.round_to, defences.cell_keys, defences.noise
+    if any(spread) and any(column.is_threshold for column in report.columns):
+        raise InputError(
+            "a report with thresholds of scores, whose people overlap, is protected by larger "
+            "cells or groups, or fewer columns only"
+        )
     rows = _keep_tables(report, defences)
     generator = to_generator("rng", defences.rng)
     for name in defences.bins or ():

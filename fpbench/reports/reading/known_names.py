@@ -41,6 +41,9 @@ _SAME = tuple(
     )
 )
 """Names of the same group."""
+_OF_A_COLUMN = re.compile(
+    r"[-/ ]*(?:categories|category|(?:group|band|bin|range|interval)s?|\(.*\))$"
+)
 _NAMED = re.compile(r"(.+?)\s*[:=]\s*(.+)|(.+\S)\s+(?:sub)?total", re.IGNORECASE)
 _ONE, _ZERO = {"1", "1.0", "true", "yes", "positive"}, {"0", "0.0", "false", "no", "negative"}
 _MOST_VALUES = 1000
@@ -111,8 +114,20 @@ class KnownNames:
         name = fold(text)
         if name in self._columns:
             return self._columns[name]
-        short = re.sub(r"[-/ ]*(?:categories|category|groups?|bands?|bins?|ranges?|intervals?|\(.*\))$", "", name).strip("-")
+        short = _OF_A_COLUMN.sub("", name).strip("-")
         return self._columns.get(short)
+
+    def find_scores(self, text: str) -> str | None:
+        """The people's column of numbers whose thresholds a name like `score at least` tells."""
+        name = re.sub(" (?:at least|above)$", "", text)
+        own = self.frame
+        return name if name != text and own is not None and name in own else None
+
+    def list_scores(self) -> list[str]:
+        """The people's columns that are called scores, probabilities or risks."""
+        return [name for name in self.features if self.frame is not None
+                and re.search("score|prob|risk|risiko", name.casefold())
+                and _is_numeric(self.frame[name])]  # fmt: skip
 
     @cached_property
     def _values(self) -> dict[str, dict[str, str]]:

@@ -58,6 +58,7 @@ _ATTRIBUTE = "@attribute"
 _LEVEL = "@level"
 """A column of groups of several attributes, and one that names these."""
 _STATUS = "@status"
+_CUT = "@threshold"
 _HEADS = {
     _METRIC: {"metric", "measure", "statistic", "indicator", "metrics", "kpi", "metric-name"},
     _ATTRIBUTE: {"attribute-name", "attribute", "characteristic", "variable", "sensitive-feature",
@@ -66,6 +67,8 @@ _HEADS = {
              "group-name", "demographic", "demographic-group", "sensitive-group"},
     _STATUS: {"sdcstatus", "sdc-status", "status", "cell-status", "suppressed", "suppression",
               "outcome", "flag"},
+    _CUT: {"threshold", "thresholds", "cutoff", "cut-off", "cut-point", "score-threshold",
+           "decision-threshold", "schwelle"},
     VALUE: {"value", "values", "estimate", "result", "figure", "wert", "valeur"},
 }  # fmt: skip
 _COUNTING = {"1": {"": "selected", "1": "true-positives", "0": "false-positives"},
@@ -546,10 +549,10 @@ class _Block:
             if bits and None not in bits and max(rows.values()) > 1:
                 return counted
         column = self.names.find_column(text)
-        if column is not None:
-            metric = read_heading(text)[0]
-            if textual or metric is None or column in self.names.secrets:
-                return column
+        scores = self._find_scores(text, cells, textual) if column is None else ""
+        metric = read_heading(text)[0]
+        if scores or (column and (textual or metric is None or column in self.names.secrets)):
+            return scores or str(column)
         if own in _HEADS[_ATTRIBUTE] and textual:
             return _METRIC if all(self._is_metric(str(cell)) for cell in cells) else _ATTRIBUTE
         if own in _HEADS[_LEVEL] and textual:
@@ -557,6 +560,25 @@ class _Block:
         if textual and not self.names.secrets and is_sensitive(text):
             return text
         return ""
+
+    def _find_scores(self, text: str, cells: list[Any], textual: bool) -> str:
+        """The key of thresholds of scores; "" of another column, InputError if it is open which."""
+        names = self.names
+        if names.frame is None or names.find_scores(text):
+            return text if names.find_scores(text) else ""
+        if hyphenate(text) not in _HEADS[_CUT] or textual or len(set(cells)) < 2:
+            return ""
+        scores = names.list_scores()
+        read = [cell.low for one in cells if (cell := read_cell(one)) is not None]
+        there = len(scores) == 1 and names.frame[scores[0]].isin(read).any()
+        if len(scores) == 1 and not there:
+            return f"{scores[0]} at least"  # nobody has the threshold itself
+        one = scores[0] if there else "COLUMN"
+        why = f"and somebody's {one} is one of these" if there else "of which column?"
+        raise InputError(
+            f"{self.grid.name}: the column {text!r} has thresholds of scores ({why}): say who is "
+            f"predicted 1, --map {text!r}='{one} at least', or --map {text!r}='{one} above'"
+        )
 
     def _find_key(self, name: str, cells: list[Any]) -> str:  # noqa: PLR0911
         """The key of a column of texts, by its values."""
