@@ -34,6 +34,8 @@ _SIGNS = {"<": (None, False), "under": (None, False), "below": (None, False),
           "\u2265": (True, None), "at least": (True, None), "": (True, True),
           "=": (True, True)}  # fmt: skip
 """Whether the number is in, as a lower and an upper end; others are `at most`."""
+_PART = re.compile(r"(?:q|quartile|quintile|decile|d)[ -]?(\d+)|(\d+)(?:st|nd|rd|th)(?: \w+)?")
+_QUARTERS = ("lower", "lower middle", "upper middle", "upper")
 _YEARS = re.compile(r"\s*(?:years?|yrs?|jahre)(?: old)?$")
 
 
@@ -100,6 +102,36 @@ def code_intervals(
             )
         codes[inside] = code
     _check_gaps(name, intervals, numbers[codes < 0])
+    return codes
+
+
+def code_parts(
+    name: str, texts: Sequence[str], numbers: NDArray[np.float64]
+) -> NDArray[np.int64] | None:
+    """(n,) the text that names each number's quartile (or other part of equally many), -1 of none.
+
+    None if texts do not name all parts. InputError if people at a cut may be in one or another.
+    """
+    plain = [re.sub(r"[\s_-]+", " ", text.casefold()).removesuffix(" quartile") for text in texts]
+    places = [
+        _QUARTERS.index(text) + 1 if text in _QUARTERS
+        else int(found[1] or found[2]) if (found := _PART.fullmatch(text)) else 0
+        for text in plain
+    ]  # fmt: skip
+    parts = len(places)
+    if parts < 4 or sorted(places) != list(range(1, parts + 1)):
+        return None
+    people = np.flatnonzero(~np.isnan(numbers))
+    ranked = np.sort(numbers[people])
+    cuts = len(ranked) * np.arange(1, parts) // parts
+    if len(ranked) % parts or (ranked[cuts - 1] == ranked[cuts]).any():
+        raise InputError(
+            f"column {name!r}: {len(ranked)} people cannot be cut into {parts} equally large parts "
+            "in one way only: give the people a column of their parts, or name slices by intervals"
+        )
+    codes = np.full(len(numbers), -1)
+    place = np.searchsorted(ranked[cuts], numbers[people], side="right")
+    codes[people] = np.argsort(places)[place]
     return codes
 
 

@@ -1,5 +1,7 @@
 """Slices named by intervals of a number: the people whom they name, or a question."""
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -65,7 +67,7 @@ def test_pandas_bins_are_the_peoples_numbers(edges, numbers, right):
 @settings(deadline=None, max_examples=200)
 def test_ends_that_may_be_in_or_not_are_asked_for(edges, numbers, mark, ends):
     numbers = np.array(numbers, float)
-    texts = [f"{low}{mark}{high}" for low, high in zip(edges, edges[1:], strict=False)]
+    texts = [f"{low}{mark}{high}" for low, high in pairwise(edges)]
     if ends:  # which say whose the ends are
         texts += [f"<{edges[0]}", f"{edges[-1]}+"]
     at = np.isin(numbers, edges[1:-1]).any()
@@ -78,7 +80,9 @@ def test_ends_that_may_be_in_or_not_are_asked_for(edges, numbers, mark, ends):
     names.append(f"{edges[-1]}+" if ends else None)
     expected = [names[place] for place in true]
     if not ends:  # the greatest end is in
-        expected = [texts[-1] if x == edges[-1] else n for x, n in zip(numbers, expected, strict=True)]
+        expected = [
+            texts[-1] if x == edges[-1] else n for x, n in zip(numbers, expected, strict=True)
+        ]
     assert code(numbers, *texts) == expected
 
 
@@ -113,7 +117,7 @@ RNG = np.random.default_rng(5)
 N = 600
 PEOPLE = pd.DataFrame({
     "sex": RNG.choice(["F", "M"], N), "score": RNG.random(N).round(3), "age": RNG.integers(16, 70, N),
-    "pay": RNG.lognormal(3, 0.4, N).round(2),
+    "pay": RNG.permutation(N) * 7.5 + 20_000,
 })  # fmt: skip
 PEOPLE["good"] = (RNG.random(N) < PEOPLE.score).astype(int)
 PEOPLE["hired"] = (PEOPLE.score >= 0.5).astype(int)
@@ -177,7 +181,7 @@ def test_points_of_a_roc_are_predictions_at_thresholds(above):
     with pytest.raises(InputError, match="='score at least', or --map 'threshold'='score above'"):
         read(table)
     report, _ = read(table, threshold=f"score {'above' if above else 'at least'}")
-    facts, true = check_facts(report)
+    facts, _ = check_facts(report)
     exact = {facts.name(i) for i in np.flatnonzero((facts.low == facts.high).all(axis=1))}
     assert len(exact) >= 2 * 3  # people selected and rejected at each threshold
     assert any(f"score {'above' if above else 'at least'} 0.55555, predicted 1" in e for e in exact)
@@ -203,9 +207,49 @@ def test_a_roc_of_scores_that_nobody_has_is_read_at_once(tmp_path):
 
 def test_thresholds_need_scores():
     table = write_roc([0.25005, 0.5])
+    names = KnownNames({"sex": ("F", "M")}, X.drop(columns="score"), ("hired",), "good")
+    grids = parse_table(table.to_csv(index=False).encode(), "t")
     with pytest.raises(InputError, match="of which column.*='COLUMN at least'"):
-        names = KnownNames({"sex": ("F", "M")}, X.drop(columns="score"), ("hired",), "good")
-        read_tables(parse_table(table.to_csv(index=False).encode(), "t"), names, ("sex",))
+        read_tables(grids, names, ("sex",))
     report, _ = read(table)
     with pytest.raises(InputError, match="scores of 'score' are missing"):
         report.facts(X.assign(score=X.score.where(X.score > 0.1)), PEOPLE.hired, PEOPLE.good)
+
+
+QUARTERS = ["lower", "lower middle", "upper middle", "upper"]
+
+
+@pytest.mark.parametrize("names", [QUARTERS, ["Q1", "Q2", "Q3", "Q4"],
+                                   ["Lower quartile", "Lower middle quartile",
+                                    "Upper middle quartile", "Upper quartile"]])  # fmt: skip
+@pytest.mark.parametrize("digits", [1, 6])
+def test_shares_of_women_in_each_quartile_of_pay_are_counts(names, digits):
+    quartile = pd.qcut(PEOPLE.pay, 4, labels=names)
+    shares = pd.crosstab(quartile, PEOPLE.sex, normalize="index").mul(100).round(digits)
+    table = (
+        shares.set_axis(["Women %", "Men (%)"], axis=1).rename_axis("pay quartile").reset_index()
+    )
+    with pytest.raises(InputError, match="metric that is not named"):
+        read(table)
+    report, _ = read(table, value="people")
+    facts, true = check_facts(report)
+    assert len(facts) == 4
+    assert (facts.low == true).all()
+    assert (facts.high == true).all()
+    wrong = table.assign(**{"Men (%)": table["Men (%)"] + 1})
+    with pytest.raises(InputError, match="unless shares of groups add up to 100 % of each slice"):
+        read(wrong, value="people")
+
+
+@pytest.mark.parametrize(("pay", "n"), [("20000-21492.5", 200), ("20,000.5-20,003.5", 0)])
+def test_shares_that_no_people_make_are_refused(pay, n):
+    with pytest.raises(InputError, match=f"'50.01' of {n} people, who are there, is no whole"):
+        read(f'pay,Women %,Men %\n"{pay}",50.01,49.99\n', value="people")
+
+
+def test_people_at_a_cut_of_quartiles_are_asked_for():
+    assert code([4.0, 3, 2, 1, np.nan], *QUARTERS) == [*QUARTERS[::-1], None]
+    for numbers in ([1.0, 2, 2, 3], [1.0, 2, 3, 4, 5]):
+        with pytest.raises(InputError, match="4 equally large parts in one way only"):
+            code(numbers, *QUARTERS)
+    assert code([1.0, 2, 3, 4], "lower", "upper") == [None] * 4

@@ -653,6 +653,11 @@ class _Block:
         if crossing := names.find_crossing(text):
             column.keys.update(crossing)
             return
+        bare = re.sub(r"\s*[(\[]?\s*%\s*[)\]]?\s*", "", text)
+        if bare != text and len(groups := names.find_group(bare)) == 1:
+            column.keys.update(groups)
+            column.percent = True
+            return
         if self._split_text(column, text):
             return
         if not names.secrets and level and is_sensitive(level):

@@ -20,7 +20,7 @@ from fpbench.reports.reading.layouts import Fact, Layout, read_layouts
 from fpbench.reports.reading.long_form import read_frame
 from fpbench.reports.reading.metric_names import read_heading
 from fpbench.reports.rows import ReportRows
-from fpbench.reports.slices import FIXED_COLUMNS, REPORT_METRICS, name_values
+from fpbench.reports.slices import FIXED_COLUMNS, REPORT_METRICS, SliceColumn, name_values
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -106,7 +106,7 @@ def read_tables(
             f"{grids[0].name}: tells nothing of {' and '.join(chosen)}; it is by "
             f"{', '.join(there) or 'nothing'} (--map GROUP=NAME says what a text of it stands for)"
         )
-    builder = _Builder(mine, chosen, unit, decimals)
+    builder = _Builder(mine, chosen, unit, decimals, names.frame)
     said = any(read_heading(meaning)[0] for meaning in names.mapping.values())
     if not said and decimals != FULL:  # which programs tell, and not people
         builder.refuse_shares()
@@ -299,8 +299,9 @@ class _Builder:
 
     def __init__(
         self, facts: Sequence[Fact], secret: tuple[str, ...], unit: str | None,
-        decimals: int | None,
+        decimals: int | None, people: DataFrame | None = None,
     ) -> None:  # fmt: skip
+        self.people = people
         self.secret, self.unit, self.decimals = secret, unit, decimals
         self.slices = list(dict.fromkeys(k for f in facts for k in f.keys if k not in secret))
         for name in self.slices:
@@ -386,7 +387,10 @@ class _Builder:
         numbers = [
             fact.cell.low
             for _, fact in self._facts()
-            if not REPORT_METRICS[fact.reading.metric].is_rate and fact.cell.exact and fact.cell.low
+            if not REPORT_METRICS[fact.reading.metric].is_rate
+            and fact.cell.exact
+            and fact.cell.low
+            and not (fact.cell.unit or fact.percent)
         ]
         if len(numbers) < _ROUNDED:
             return 0
@@ -397,6 +401,8 @@ class _Builder:
     def find_count(self, key: Any, metric: str) -> Cell | None:
         """What all cells say of a number of people; None if none does."""
         facts = self.cells[key].get(metric, [])
+        if metric == "people" and facts and self._is_share(facts[0]):
+            return self._count_share(key, facts[0])
         if share := next((fact for fact in facts if fact.cell.unit), None):
             raise InputError(
                 f"{share.where}: {share.cell.text!r} is a share, and no number of people: say of "
@@ -425,6 +431,47 @@ class _Builder:
                     "rate, --map HEADING=selection-rate says so)"
                 )
         return Cell(counts[0].text, low, high)
+
+    @staticmethod
+    def _is_share(fact: Fact) -> bool:
+        """Whether numbers of people are written in percent: a group's share of its slice."""
+        return bool(fact.cell.unit or fact.percent) and fact.cell.exact
+
+    def _count_share(self, key: Any, own: Fact) -> Cell:
+        """The numbers of people that are a share of a slice, whose groups add up to 100 %."""
+        shares = [
+            fact.cell
+            for other, by_metric in self.cells.items() if other[0] == key[0]
+            for fact in by_metric.get("people", []) if self._is_share(fact)
+        ]  # fmt: skip
+        half = 0.5 * 10.0 ** -max(cell.decimals for cell in shares)
+        whole = abs(sum(cell.low for cell in shares) - 100) <= len(shares) * half + WHOLE
+        if self.people is None or len(shares) < 2 or not whole:
+            raise InputError(
+                f"{own.where}: {own.cell.text!r} is a share, and no number of people, unless "
+                "shares of groups add up to 100 % of each slice: say of what, as --map "
+                "HEADING=selection-rate"
+            )
+        n = self._count_slice(key[0])
+        low, high = ((own.cell.low + off) / 100 * n for off in (-half, half))
+        low, high = max(np.ceil(low - WHOLE), 0.0), min(np.floor(high + WHOLE), float(n))
+        if low > high or (n == 0 and own.cell.low):
+            raise InputError(
+                f"{own.where}: {own.cell.text!r} of {n:,} people, who are there, is no whole "
+                "number of percent: the table is about other people, columns or bins"
+            )
+        return Cell(own.cell.text, low, high)
+
+    def _count_slice(self, values: tuple[str, ...]) -> int:
+        """The number of people whom a slice names."""
+        assert self.people is not None
+        inside = np.ones(len(self.people), np.bool_)
+        for place, value in enumerate(values):
+            if value:
+                texts = sorted({key[0][place] for key in self.cells} - {""})
+                column = SliceColumn.parse(self.slices[place], texts)
+                inside &= column.code(self.people) == column.values.index(value)
+        return int(inside.sum())
 
     def find_size(self, key: Any, metric: str) -> int:
         """The number of people that a rate is taken over, if it is told exactly; else -1."""
