@@ -253,3 +253,64 @@ def test_people_at_a_cut_of_quartiles_are_asked_for():
         with pytest.raises(InputError, match="4 equally large parts in one way only"):
             code(numbers, *QUARTERS)
     assert code([1.0, 2, 3, 4], "lower", "upper") == [None] * 4
+
+
+def median_by_sex(people, digits=6, **more):
+    by = people.groupby("sex").pay
+    table = pd.DataFrame({"median pay": by.median().round(digits), **more})
+    return table.reset_index()
+
+
+@given(pay=st.lists(st.integers(0, 12), min_size=2, max_size=6), sexes=st.randoms(use_true_random=False),
+       sized=st.booleans())  # fmt: skip
+@settings(deadline=None, max_examples=50)
+def test_a_median_is_half_of_its_group_on_either_side(pay, sexes, sized):
+    own = pd.DataFrame({"pay": [one / 2 for one in pay]})
+    own["sex"] = ["F", "M", *(sexes.choice("FM") for _ in pay[2:])]
+    size = {"count": own.groupby("sex").size()} if sized else {}
+    text = median_by_sex(own, **size).to_csv(index=False)
+    names = KnownNames({"sex": ("F", "M")}, own[["pay"]], ("hired",))
+    reading = read_tables(parse_table(text.encode(), "t"), names, ("sex",))
+    report = FairnessReport._of(reading.report)
+    facts = report.facts(own[["pay"]], np.zeros(len(own), int))
+    half = 0.05
+    allowed = 0
+    for worlds in range(2 ** len(own)):  # every assignment of groups
+        groups = np.array([worlds >> i & 1 for i in range(len(own))])
+        if not 0 < groups.sum() < len(own):
+            continue
+        sizes_agree = not sized or groups.sum() == (own.sex == "M").sum()
+        odd, near = True, True
+        for number, sex in enumerate("FM"):
+            mine, median = own.pay[groups == number], own.pay[own.sex == sex].median()
+            odd &= len(mine) % 2 == 1
+            near &= bool(
+                (mine <= median + half).mean() >= 0.5 and (mine >= median - half).mean() >= 0.5
+            )
+        assert facts.allows(groups) == (near and sizes_agree)
+        if sizes_agree and odd:  # then it is the median itself
+            medians = own.pay.groupby(groups).median().to_numpy()
+            true = own.groupby("sex").pay.median().to_numpy()
+            assert near == (np.abs(medians - true) <= half).all()
+        allowed += near and sizes_agree
+    assert allowed
+    odd = sized and (own.groupby("sex").size() % 2 == 1).all()
+    assert bool(reading.warning) != odd
+
+
+def test_medians_beside_sizes_are_read_in_every_form():
+    true = median_by_sex(PEOPLE, count=PEOPLE.groupby("sex").size())
+    report, reading = read(true)
+    check_facts(report)
+    assert reading.mapping["median pay"] == "median pay"
+    long = true.drop(columns="count").rename(columns={"median pay": "median"})
+    check_facts(read(long, median="median pay")[0])
+    with pytest.raises(InputError, match="is no number of people"):
+        read(long)
+    with pytest.raises(InputError, match="the median '21000' may be rounded to hundreds"):
+        read("sex,median pay\nF,21000\nM,22313\n")
+    with pytest.raises(InputError, match="'mean pay' is no number of people"):
+        read("sex,mean pay\nF,21000\nM,22313\n")
+    rounded = "sex,median pay\nF,{}\nM,{}\n".format(*true["median pay"].round(-3).astype(int))
+    ranges = {str(m): f"{m - 500}-{m + 500}" for m in true["median pay"].round(-3).astype(int)}
+    check_facts(read(rounded, **ranges)[0])

@@ -118,11 +118,21 @@ class KnownNames:
         short = _OF_A_COLUMN.sub("", name).strip("-")
         return self._columns.get(short)
 
-    def find_scores(self, text: str) -> str | None:
+    def find_number(self, text: str) -> str:
+        """The people's column of numbers of this name; "" if there is none."""
+        name = self.find_column(text)
+        own = self.frame
+        return name if name and own is not None and name in own and _is_numeric(own[name]) else ""
+
+    def find_median(self, text: str) -> str:
+        """The people's column of numbers whose median a heading names; "" of another heading."""
+        match = re.fullmatch(r"median[ _-](?:of )?(.+)|(.+)[ _-]median", text, re.IGNORECASE)
+        return self.find_number(match[1] or match[2]) if match else ""
+
+    def find_scores(self, text: str) -> str:
         """The people's column of numbers whose thresholds a name like `score at least` tells."""
         name = re.sub(" (?:at least|above)$", "", text)
-        own = self.frame
-        return name if name != text and own is not None and name in own else None
+        return self.find_number(name) if name != text else ""
 
     def list_scores(self) -> list[str]:
         """The people's columns that are called scores, probabilities or risks."""

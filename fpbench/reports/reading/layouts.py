@@ -14,10 +14,13 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.text import hyphenate
 from fpbench.reports.reading.cells import (
+    FULL,
     Cell,
     find_decimal_mark,
     has_interval,
@@ -264,6 +267,8 @@ class _Column:
     percent: bool = False
     keys: dict[str, str] = field(default_factory=dict)
     """What its heading says of all of its numbers."""
+    median_of: str = ""
+    """The people's column whose medians these are."""
     unread: str = ""
     """Why it is not read."""
     follows: bool = False
@@ -631,7 +636,9 @@ class _Block:
         if dimension is not None:
             column.keys[dimension] = names.find_values(dimension).get(fold(text), text)
             return
-        reading, percent = read_heading(text)
+        median_of = names.find_median(text)
+        column.median_of = column.median_of or median_of
+        reading, percent = (Reading("selection-rate"), False) if median_of else read_heading(text)
         column.percent |= percent
         if hyphenate(text) in _HEADS[VALUE]:
             column.keys["@value"] = "1"
@@ -756,7 +763,7 @@ class _Block:
             return f"may be {list_meanings(AMBIGUOUS[own])}"
         if is_comparison(text):
             return _COMPARES
-        if own in UNREAD:
+        if own in UNREAD or own.startswith(("mean-", "average-", "median-")):
             return "is no number of people, nor a share of them"
         return explain_unknown(text).partition("; valid")[0]
 
@@ -839,7 +846,9 @@ class _Block:
             elif column.reading or column.key:
                 metric = column.reading
                 layout.mapping[column.name] = (
-                    column.key.lstrip("@")
+                    f"median {column.median_of}"
+                    if column.median_of
+                    else column.key.lstrip("@")
                     if metric is None
                     else (f"1 - {metric.metric}" if metric.from_one else metric.metric)
                 )
@@ -1060,6 +1069,8 @@ class _Block:
                 if long and len(over) == 1
                 else None
             )
+            one = several[0] if len(several) == 1 else None
+            group = None if one is None else self._read(row[one], place, one, columns)
             for j in numbers:
                 column = columns[j]
                 if long and j in over:
@@ -1085,11 +1096,41 @@ class _Block:
                     )
                 if hidden:
                     cell = Cell(status)
-                yield Fact(
+                fact = Fact(
                     both, told, cell, beside, column.percent or percent,
                     (self.grid.name, j, told.metric),
                     f"{self.name}, row {place}, column {column.name!r}",
                 )  # fmt: skip
+                yield from self._bound_median(column, fact, group) if column.median_of else [fact]
+
+    def _bound_median(self, column: _Column, fact: Fact, size: Cell | None) -> Iterator[Fact]:
+        """Shares of a group's people who are at least at its median, and above: half, or more.
+
+        Of an odd number of people, the median tells no more.
+        """
+        of, cell, frame = column.median_of, fact.cell, self.names.frame
+        if cell.hidden or frame is None:
+            return
+        own = (read_cell(row[fact.column[1]], self.mark) for row in self.rows)
+        digits = max(one.decimals for one in own if one is not None)
+        half = 0.5 * 10.0**-digits if cell.exact and digits < FULL else 0.0
+        if half == 0.5 and cell.low % 100 == 0 != cell.low and (frame[of] % 100 > 0).any():
+            raise InputError(
+                f"{fact.where}: the median {cell.text!r} may be rounded to hundreds, --map "
+                f"'{cell.text}={cell.low - 50:.15g}-{cell.low + 50:.15g}', or not, --map "
+                f"'{cell.text}={cell.low:.15g}.0': say which"
+            )
+        if size is None or size.low % 2 != 1 or not size.exact:
+            self.layout.unread[f"{column.name}, of an even number of people"] = (
+                "may tell more than that half are on either side"
+            )
+        ends = cell.low - half, np.nextafter(cell.high + half, np.inf)
+        for end, least in zip(ends, (0.5, 0.0), strict=True):
+            yield fact._replace(
+                keys={**fact.keys, f"{of} at least": repr(float(end))}, size=size,
+                cell=Cell(f"median {cell.text}", least, least + 0.5, unit=1.0),
+                column=(fact.column[0], fact.column[1], "median"),
+            )  # fmt: skip
 
     def _read(self, value: Any, place: int, j: int, columns: list[_Column]) -> Cell:
         if isinstance(value, str):
