@@ -18,25 +18,18 @@ _N = rf"[\u00a3$\u20ac]?({_PLAIN})\s?[\u00a3$\u20ac]?"
 _END = rf"({_PLAIN}|[+-]?(?:inf|infinity|\u221e))"
 _BRACKETS = re.compile(rf"([\[\](])\s*{_END}\s*(?:,|;|-|\u2013|to)\s*{_END}\s*([\])\[])")
 _BETWEEN = re.compile(
-    rf"(?:from |between )?{_N}\s*(?:-|\u2013|\u2014|\.\.|to|and|bis|until|up to)\s*{_N}"
+    rf"(?:from |between )?{_N}\s*(?:-|\u2013|\u2014|\.\.|to|and|bis|up to)\s*{_N}"
 )
-_SIGN = re.compile(
-    r"(<=|\u2264|<|>=|\u2265|>|=|under|below|less than|at most|up to|over|above|more than|"
-    rf"at least|)\s*{_N}"
-)
-_OPEN = re.compile(
-    rf"{_N}\s*(?:(\+)|(?:and|or) (over|above|more|older|up|higher)|"
-    r"(?:and|or) (?:under|below|less|younger|lower|fewer))"
-)
-_SIGNS = {"<": (None, False), "under": (None, False), "below": (None, False),
-          "less than": (None, False), ">": (False, None), "over": (False, None),
-          "above": (False, None), "more than": (False, None), ">=": (True, None),
-          "\u2265": (True, None), "at least": (True, None), "": (True, True),
-          "=": (True, True)}  # fmt: skip
-"""Whether the number is in, as a lower and an upper end; others are `at most`."""
-_PART = re.compile(r"(?:q|quartile|quintile|decile|d)[ -]?(\d+)|(\d+)(?:st|nd|rd|th)(?: \w+)?")
-_QUARTERS = ("lower", "lower middle", "upper middle", "upper")
-_YEARS = re.compile(r"\s*(?:years?|yrs?|jahre)(?: old)?$")
+_SIGN = re.compile(rf"(<=?|>=?|=?)\s*{_N}")
+_WORDS = (
+    (r"\s*(?:years?|yrs?|jahre)(?: old)?$", ""),
+    (r"(.+?) (?:and|or) (?:under|below|less|younger|lower|fewer)|(?:\u2264|at most|up to) ?(.+)",
+     r"<=\1\2"),
+    (r"(.+?) ?(?:\+|(?:and|or) (?:over|above|more|older|up|higher))|(?:\u2265|at least) ?(.+)",
+     r">=\1\2"),
+    (r"(?:under|below|less than) (.+)", r"<\1"), (r"(?:over|above|more than) (.+)", r">\1"),
+)  # fmt: skip
+"""What stands for a sign, of a whole text; and what says nothing."""
 
 
 class Interval(NamedTuple):
@@ -57,19 +50,18 @@ class Interval(NamedTuple):
 
 def read_interval(text: str) -> Interval | None:
     """The interval that a text names, a single number too; None for another text."""
-    plain = _YEARS.sub("", text.strip().casefold())
+    plain = text.strip().casefold()
+    for words, sign in _WORDS:
+        plain = re.sub(words if words.endswith("$") else f"^(?:{words})$", sign, plain)
     if match := _BRACKETS.fullmatch(plain):
         first, low, high, last = match.groups()
         found = Interval(text, _to_float(low), _to_float(high), first == "[", last == "]")
     elif match := _SIGN.fullmatch(plain):
         sign, number = match[1], _to_float(match[2])
-        low_in, high_in = _SIGNS.get(sign, (None, True))
-        low = -math.inf if low_in is None else number
-        found = Interval(text, low, math.inf if high_in is None else number, low_in, high_in)
-    elif match := _OPEN.fullmatch(plain):
-        number, is_least = _to_float(match[1]), bool(match[2] or match[3])
-        ends = (number, math.inf, True, None) if is_least else (-math.inf, number, None, True)
-        found = Interval(text, *ends)
+        found = Interval(
+            text, -math.inf if "<" in sign else number, math.inf if ">" in sign else number,
+            sign != ">", sign != "<",
+        )  # fmt: skip
     elif match := _BETWEEN.fullmatch(plain):
         found = Interval(text, _to_float(match[1]), _to_float(match[2]), None, None)
     else:
@@ -102,36 +94,6 @@ def code_intervals(
             )
         codes[inside] = code
     _check_gaps(name, intervals, numbers[codes < 0])
-    return codes
-
-
-def code_parts(
-    name: str, texts: Sequence[str], numbers: NDArray[np.float64]
-) -> NDArray[np.int64] | None:
-    """(n,) the text that names each number's quartile (or other part of equally many), -1 of none.
-
-    None if texts do not name all parts. InputError if people at a cut may be in one or another.
-    """
-    plain = [re.sub(r"[\s_-]+", " ", text.casefold()).removesuffix(" quartile") for text in texts]
-    places = [
-        _QUARTERS.index(text) + 1 if text in _QUARTERS
-        else int(found[1] or found[2]) if (found := _PART.fullmatch(text)) else 0
-        for text in plain
-    ]  # fmt: skip
-    parts = len(places)
-    if parts < 4 or sorted(places) != list(range(1, parts + 1)):
-        return None
-    people = np.flatnonzero(~np.isnan(numbers))
-    ranked = np.sort(numbers[people])
-    cuts = len(ranked) * np.arange(1, parts) // parts
-    if len(ranked) % parts or (ranked[cuts - 1] == ranked[cuts]).any():
-        raise InputError(
-            f"column {name!r}: {len(ranked)} people cannot be cut into {parts} equally large parts "
-            "in one way only: give the people a column of their parts, or name slices by intervals"
-        )
-    codes = np.full(len(numbers), -1)
-    place = np.searchsorted(ranked[cuts], numbers[people], side="right")
-    codes[people] = np.argsort(places)[place]
     return codes
 
 

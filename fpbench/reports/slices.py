@@ -18,7 +18,7 @@ from fpbench.base.arguments import check_type, show_value, to_array, to_floats
 from fpbench.base.arrays import check_binary, cut_scores
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.data.groups import group_codes
-from fpbench.reports.intervals import code_intervals, code_parts
+from fpbench.reports.intervals import code_intervals
 
 if TYPE_CHECKING:
     from pandas import Categorical, DataFrame, Series
@@ -229,10 +229,9 @@ class SliceColumn:
             category = pd.Categorical(column)
             texts, values = _name_categories(category, self.name), self.values
             if _is_number(column) and not set(values) <= set(texts):
-                for read in (code_intervals, code_parts):
-                    inside = read(self.name, values, _take_numbers(column))
-                    if inside is not None:
-                        return inside
+                inside = code_intervals(self.name, values, _take_numbers(column))
+                if inside is not None:
+                    return inside
             # pandas turns whole numbers into floats if a value is missing: 2 becomes 2.0.
             whole = tuple(map(strip_zeros, values))
             if len(set(whole)) == len(values):

@@ -42,8 +42,7 @@ _SAME = tuple(
 )
 """Names of the same group."""
 _OF_A_COLUMN = re.compile(
-    r"[-/ ]*(?:categories|category|(?:group|band|bin|range|interval|quartile|quintile|decile)s?"
-    r"|\(.*\))$"
+    r"[-/ ]*(?:categories|category|(?:group|band|bin|range|interval|quartile)s?|\(.*\))$"
 )
 _NAMED = re.compile(r"(.+?)\s*[:=]\s*(.+)|(.+\S)\s+(?:sub)?total", re.IGNORECASE)
 _ONE, _ZERO = {"1", "1.0", "true", "yes", "positive"}, {"0", "0.0", "false", "no", "negative"}
