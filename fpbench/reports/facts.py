@@ -26,6 +26,7 @@ from fpbench.reports.slices import (
     check_bits,
     check_people,
     cross,
+    cut_scores_of,
     find_column,
     locate,
     name_values,
@@ -174,7 +175,7 @@ def _cut_scores(
     for place in places:
         thresholds = report.cells[:, place]
         own = range(len(report.columns[place].values))
-        at |= {code: report.columns[place].cut_at(X, code) for code in own}
+        at |= {code: cut_scores_of(report.columns[place], X, code) for code in own}
     return thresholds, at
 
 

@@ -200,18 +200,6 @@ class SliceColumn:
         """Whether its values are thresholds of scores, as those of `score at least` are."""
         return bool(_CUT.fullmatch(self.name))
 
-    def cut_at(self, people: DataFrame, code: int) -> Codes:
-        """(n,) the predictions at one of its thresholds; InputError if there is no score."""
-        name, sign = _CUT.fullmatch(self.name).groups()  # type: ignore[union-attr]
-        column, least = find_column(people, name), self.values[code]
-        if not _is_number(column) or column.isna().any() or not _reads_as_number(least):
-            raise InputError(
-                f"column {self.name!r}: {least!r} is no threshold, or scores of {name!r} are "
-                "missing or no numbers"
-            )
-        scores, end = _take_numbers(column), float(least)
-        return ((scores >= end) if sign == "at least" else (scores > end)).astype(np.int64)
-
     @check_arguments
     def code(self, people: DataFrame) -> Codes:
         """(n,) code of each person's value; -1 if it is missing or not in the report."""
@@ -252,6 +240,19 @@ class SliceColumn:
         numbers = _take_numbers(column)
         place = np.searchsorted(np.asarray(self.edges), numbers, side="right")
         return np.where(np.isnan(numbers), -1, place).astype(np.int64)
+
+
+def cut_scores_of(column: SliceColumn, people: DataFrame, code: int) -> Codes:
+    """(n,) predictions at one of the thresholds of a column; InputError if a score is missing."""
+    name, sign = re.split(" (at least|above)$", column.name)[:2]
+    own, least = find_column(people, name), column.values[code]
+    if not _is_number(own) or own.isna().any() or not _reads_as_number(least):
+        raise InputError(
+            f"column {column.name!r}: {least!r} is no threshold, or scores of {name!r} are "
+            "missing or no numbers"
+        )
+    scores, end = _take_numbers(own), float(least)
+    return ((scores >= end) if sign == "at least" else (scores > end)).astype(np.int64)
 
 
 def name_rules(rules: Rules) -> tuple[str, ...]:
