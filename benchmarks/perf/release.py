@@ -101,13 +101,11 @@ def measure(name: str, epsilon: float, draws: int, **options: object) -> tuple[f
     return error, float(np.mean(seen)), told[-1][1] / draws
 
 
-def measure_nothing(name: str) -> float:
+def measure_public(name: str) -> float:
     """Error of the rate of the slice, which is public, for every group."""
-    exact = make_exact(name)
-    block, _ = exact.blocks
-    selected = np.bincount(block, weights=np.nan_to_num(exact.value * exact.n))
-    rate = (selected / np.bincount(block, weights=exact.n))[block]
-    return float(np.abs(rate - exact.value)[exact.n >= 10].mean())
+    from fpbench.reports.utility import measure_nothing
+
+    return measure_nothing(make_exact(name))
 
 
 def measure_before(name: str, epsilon: float, draws: int) -> list[float] | None:
@@ -223,7 +221,7 @@ def main() -> int:
         shown.add_column(column)
     for name, epsilon in itertools.product(options.only, options.epsilon):
         error, seen, seconds = measure(name, epsilon, options.draws)
-        nothing, missed = measure_nothing(name), []
+        nothing, missed = measure_public(name), []
         row = [f"{100 * error:.2f} / {seen:.0%} / {seconds:.1f}", "", f"{100 * nothing:.2f}", ""]
         if error > nothing:
             missed.append("nothing")

@@ -7,7 +7,7 @@ a sum over that table. The fit sees noisy counts and public numbers only, so it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, eye_array, vstack
 from scipy.special import softmax
 
 from fpbench.components.guarantee import Guarantee, Sensitivity
@@ -28,12 +28,19 @@ _Codes = NDArray[np.int64]
 _SPREAD, _DECAY = 1.0, 3.0
 """Standard deviation of the logit of everybody's share before anything is measured, and how many
 times smaller that of an effect is for each column that it crosses."""
+_SCALE, _WEIGHT, _DRAWS = 0.25, 0.5, 10
+"""Least factor of the variances of effects, which is assumed until noisy counts tell more; what
+that counts for beside them, and draws of effects by which their expected differences are found."""
+_UNKNOWN = 1e9
+"""Standard deviation of counts that were not measured."""
 _LEAST = 0.01
 """Least standard deviation that the fit assumes: whole numbers are certain with it."""
 _STEPS = 300
 """Most steps of the fit."""
 _PASSES = 20
 """Most times that everybody's number is looked at to make numbers whole."""
+_COUNTS = 0.03
+"""What a difference of numbers counts beside one of rates when numbers are made whole."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +122,25 @@ class Marginals:
         owner[self.codes] = np.arange(len(self.codes))[:, None]
         return owner
 
+    @cached_property
+    def contrasts(self) -> csr_array:
+        """(slices, cells) by how much more of a group has the last column than in all the slice.
+
+        Numbers of people, multiplied by this, are 0 if the group has the rate of the slice.
+        """
+        last, size = self.kinds.shape[1] - 1, np.asarray(self.cells @ self.sizes)
+        rows, values, many = [], [], 0
+        for codes, table in zip(self.codes, self.tables, strict=True):
+            cells, first = np.unique(codes, return_index=True)
+            own = number_cells(self.kinds[first], [column for column in table if column != last])
+            selected = self.kinds[first, last] == 1
+            people = np.maximum(np.bincount(own, size[cells]), 1)
+            rows.append(many + own)
+            values.append(selected - (np.bincount(own, size[cells] * selected) / people)[own])
+            many += len(people)
+        where = np.concatenate(rows), np.arange(len(size))
+        return csr_array((np.concatenate(values), where), shape=(many, len(size)))
+
     def find_reach(self, groups: int) -> Sensitivity:
         """How far weighted counts move if the group of one person changes.
 
@@ -192,8 +218,9 @@ def fit_people(marginals: Marginals, noisy: NoisyMarginals, groups: int) -> _Cod
     cell of the tables and of the tables that are part of them. Effects are normal, with a standard
     deviation of 3^-c where c columns are crossed; noise is taken for normal, with its own. The
     likeliest effects are found, so that what noise hides is shrunk to the rates of larger slices:
-    in the limit, to those of everybody in the slice, which are public. Numbers are then made whole
-    such that cells differ least from it.
+    in the limit, to those of everybody in the slice, which are public. Effects are all the smaller
+    the less groups' rates in slices differ beyond noise (`_find_scale`). Numbers are then made
+    whole such that rates differ least from it, and numbers little.
     """
     cells, members = marginals.cells, marginals.members
     sizes = marginals.sizes[:, None].astype(np.float64)
@@ -220,9 +247,39 @@ def fit_people(marginals: Marginals, noisy: NoisyMarginals, groups: int) -> _Cod
         return float(value), back.ravel() + scaled
 
     start = np.zeros(effects.shape[1] * free)
+    scale = _find_scale(marginals, noisy, deviation, share, len(start))
+    spread = np.where(spread < _SPREAD, spread * scale, spread)
     options = {"maxiter": _STEPS, "maxfun": 2 * _STEPS, "maxcor": 20}
     optimum = minimize(descend, start, jac=True, method="L-BFGS-B", options=options)
     return _make_whole(marginals, sizes * share(optimum.x))
+
+
+def _find_scale(
+    marginals: Marginals,
+    noisy: NoisyMarginals,
+    deviation: _Floats,
+    share: Callable[[_Floats], _Floats],
+    effects: int,
+) -> float:
+    """The standard deviation of effects, relative to the assumed one, by the method of moments.
+
+    Squares of groups' differences from the rate of their slice, less those of noise, are compared
+    with the expected ones, each weighted by what it tells.
+    """
+    contrasts, rng = marginals.contrasts, np.random.default_rng(0)
+    measured = noisy.answers.shape[1]
+    known = np.isfinite(noisy.answers).all(axis=1)
+    noise = contrasts**2 @ np.where(known, deviation, _UNKNOWN) ** 2
+    off = (contrasts @ np.nan_to_num(noisy.answers)) ** 2
+    sizes = marginals.sizes[:, None]
+    drawn = [
+        contrasts @ (marginals.cells @ (sizes * share(rng.normal(size=effects))[:, -measured:]))
+        for _ in range(_DRAWS)
+    ]
+    expected = (np.array(drawn) ** 2).mean(axis=(0, 2))
+    weight = expected / np.maximum(noise + expected, _LEAST**2) ** 2
+    excess = weight @ (off.mean(axis=1) - noise)
+    return float(max((_SCALE * _WEIGHT + excess) / (_WEIGHT + weight @ expected), _SCALE) ** 0.5)
 
 
 def _find_effects(marginals: Marginals) -> tuple[csr_array, _Floats]:
@@ -260,7 +317,7 @@ def number_cells(kinds: _Codes, table: Sequence[int]) -> _Codes:
 
 
 def _make_whole(marginals: Marginals, numbers: _Floats) -> _Codes:
-    """Whole numbers (A, K) whose cells differ least from those of real ones, about.
+    """Whole numbers (A, K) whose rates, and cells a little, differ least from real ones, about.
 
     One kind after the other gets the whole numbers that are best for the cells so far; then single
     people change their group while that is better. Differences count by the sizes of the cells.
@@ -268,30 +325,34 @@ def _make_whole(marginals: Marginals, numbers: _Floats) -> _Codes:
     whole = np.floor(numbers).astype(np.int64)
     left = marginals.sizes - whole.sum(axis=1)
     size = np.asarray(marginals.cells @ marginals.sizes).astype(np.float64)
-    weight = 1 / np.maximum(size, 1)
+    slices = np.asarray((marginals.contrasts != 0) @ size)
+    sums = vstack([marginals.contrasts, eye_array(len(size))]).tocsr()
+    parts = (sums @ marginals.cells).T.tocsr()
+    weight = 1 / np.maximum(np.append(slices, size / _COUNTS), 1)
     off = np.zeros((len(weight), numbers.shape[1]))
-    places = marginals.codes.T
     part = whole - numbers
+    places = np.split(parts.indices, parts.indptr[1:-1])
+    values = np.split(parts.data, parts.indptr[1:-1])
     # Kinds whose numbers are nearly whole come last, when there is little left to make good.
     for kind in np.argsort(-np.abs(numbers - np.rint(numbers)).max(axis=1), kind="stable"):
-        own = places[kind]
-        scale = weight[own]
-        off[own] += part[kind]
+        own, value = places[kind], values[kind]
+        scale = weight[own] * value
+        off[own] += value[:, None] * part[kind]
         for _ in range(left[kind]):
             group = int((scale @ off[own] + whole[kind] - numbers[kind]).argmin())
-            off[own, group] += 1
+            off[own, group] += value
             whole[kind, group] += 1
     for _ in range(_PASSES):
         moved = 0
-        for kind, own in enumerate(places):
-            scale = weight[own]
+        for kind, (own, value) in enumerate(zip(places, values, strict=True)):
+            scale = weight[own] * value
             pull = scale @ off[own]
             taken = np.where(whole[kind] > 0, pull, -np.inf)
             giver, taker = int(taken.argmax()), int(pull.argmin())
-            if taken[giver] - pull[taker] > scale.sum() + 1e-9:
+            if taken[giver] - pull[taker] > scale @ value + 1e-9:
                 whole[kind, [giver, taker]] += -1, 1
-                off[own, giver] -= 1
-                off[own, taker] += 1
+                off[own, giver] -= value
+                off[own, taker] += value
                 moved += 1
         if not moved:
             break

@@ -117,6 +117,16 @@ def compare_rates(report: ReportRows, wanted: ReportRows) -> ReportUtility:
     return ReportUtility(mean, most, float(np.isfinite(shown)[counts].mean()), seen)
 
 
+def measure_nothing(exact: ReportRows) -> float | None:
+    """Mean error of who takes the rate of a slice, which is public, for that of each group."""
+    first, number = number_slices(exact.cells)
+    rates, people = _find_rates(exact, number, len(first))
+    with np.errstate(invalid="ignore"):
+        public = np.nansum(rates * people, axis=2) / people.sum(axis=2)
+    errors = np.abs(public[:, :, None] - rates)[(people >= _LEAST) & np.isfinite(rates)]
+    return float(errors.mean()) if len(errors) else None
+
+
 def _check_columns(report: ReportRows, exact: ReportRows) -> None:
     """Refuse a report with columns or bins that the exact one lacks."""
     own = {column.name: column.values for column in exact.columns}

@@ -21,7 +21,7 @@ from fpbench.reports.assessments.assessment import Assessment
 from fpbench.reports.assessments.least_change import Progress
 from fpbench.reports.fairness_report import FairnessReport
 from fpbench.reports.slices import check_bits, check_people
-from fpbench.reports.utility import ReportUtility, compare_rates
+from fpbench.reports.utility import ReportUtility, compare_rates, measure_nothing
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -56,6 +56,8 @@ class ReportRelease:
         How near its rates are to the true ones, of all tables.
     tables
         The same of each table, by its columns; "everybody" crosses none.
+    nothing
+        Mean error of who takes the rate of each slice, which is public, for that of its groups.
     columns, order
         Columns that slices were to be cut by, with the edges between bins of numbers; and the most
         that are crossed.
@@ -69,6 +71,7 @@ class ReportRelease:
     assessment: Assessment
     utility: ReportUtility
     tables: Mapping[str, ReportUtility]
+    nothing: float | None
     columns: Mapping[str, tuple[float, ...] | None]
     order: int
     chosen: bool
@@ -101,6 +104,7 @@ class ReportRelease:
             "attack": self.assessment.to_json(),
             "utility": asdict(self.utility),
             "tables": {name: asdict(utility) for name, utility in self.tables.items()},
+            "nothing": self.nothing,
             "seed": self.seed,
             "note": _KEEP,
         }
@@ -110,14 +114,20 @@ class ReportRelease:
         error, seen = self.utility.rate_error, self.utility.disparities_visible
         near = "no group has 10 people in a slice"
         if error is not None:
-            near = f"rates are off by {100 * error:.1f} points on average"
+            assert self.nothing is not None
+            near = (
+                f"rates are off by {100 * error:.1f} points on average, by "
+                f"{100 * self.nothing:.1f} if nothing is published"
+            )
         if seen is not None:
-            near += f", and {100 * seen:.0f} % of the disparities are seen"
+            near += f"; {100 * seen:.0f} % of the disparities are seen"
+        worse = error is not None and self.nothing is not None and error > self.nothing
         verdict = "May be published" if self.passes else "Must not be published"
         limit = told.private_limit
         most = "" if limit is None else f", whoever reads it by {100 * limit:.2f} at most"
         return show_lines([
             f"{verdict}: {len(self.report):,} rows in {len(self.tables):,} tables; {near}.",
+            *["Publishing nothing is nearer: cross fewer columns, or raise epsilon."] * worse,
             f"Guaranteed: {own}; nobody's group can be proven.",
             f"Attacked: {int(told.proven.sum()):,} proven, {int(told.sure.sum()):,} sure; the "
             f"share guessed right changes by {100 * told.leak:+.2f} points{most}.",
@@ -241,8 +251,8 @@ def release(
         assert report.stated is not None
         ledger.spend(report.stated.guarantee, f"table {report.hash_values()[:12]}")
     return ReportRelease(
-        report, assessment, compare_rates(report, exact), utilities, columns, order,
-        epsilon is None, seed,
+        report, assessment, compare_rates(report, exact), utilities, measure_nothing(exact),
+        columns, order, epsilon is None, seed,
     )  # fmt: skip
 
 
