@@ -28,7 +28,7 @@ _Codes = NDArray[np.int64]
 _SPREAD, _DECAY = 1.0, 3.0
 """Standard deviation of the logit of everybody's share before anything is measured, and how many
 times smaller that of an effect is for each column that it crosses."""
-_SCALE, _WEIGHT, _DRAWS = 0.25, 0.5, 10
+_SCALE, _WEIGHT, _DRAWS = 0.25, 1.0, 10
 """Least factor of the variances of effects, which is assumed until noisy counts tell more; what
 that counts for beside them, and draws of effects by which their expected differences are found."""
 _UNKNOWN = 1e9

@@ -12,6 +12,9 @@ from fpbench.components.spec import resolve_component
 from fpbench.privacy.marginal_release import (
     Marginals,
     NoisyMarginals,
+    _find_effects,
+    _find_scale,
+    _make_whole,
     fit_people,
     measure_marginals,
     number_cells,
@@ -128,3 +131,78 @@ def test_cells_have_the_numbers_of_their_values(seed):
     table = (0, 2, 3)
     _, expected = np.unique(kinds[:, table], axis=0, return_inverse=True)
     np.testing.assert_array_equal(number_cells(kinds, table), expected.ravel())
+
+
+def make_pairs(rng, people=300, apart=0.0):
+    """Kinds of people in pairs of three columns by the prediction, and true numbers of two groups.
+
+    In some slices more of the second group are selected."""
+    codes = np.column_stack([rng.integers(0, 3, (people, 3)), rng.random(people) < 0.4])
+    groups = rng.random(people) < 0.3 + apart * codes[:, 3] * (codes[:, 0] == 1)
+    kinds, which = np.unique(codes, axis=0, return_inverse=True)
+    true = np.zeros((len(kinds), 2))
+    np.add.at(true, (which.ravel(), groups.astype(int)), 1)
+    tables = [(0, 1, 3), (0, 2, 3), (1, 2, 3)]
+    sizes = true.sum(axis=1).astype(np.int64)
+    return Marginals.of(kinds, sizes, tables, [(c, 3) for c in range(3)], pure=True), true
+
+
+def find_rates(marginals, people):
+    """Rates of both groups in all slices, and their people there; NaN of empty ones."""
+    rates, sizes = [], []
+    for table in marginals.tables:
+        own = number_cells(marginals.kinds, table[:-1])
+        selected, all_ = np.zeros((2, own.max() + 1, 2))
+        np.add.at(all_, own, people)
+        np.add.at(selected, own, people * marginals.kinds[:, [-1]])
+        with np.errstate(invalid="ignore"):
+            rates.append(selected / all_)
+        sizes.append(all_)
+    return np.concatenate(rates), np.concatenate(sizes)
+
+
+def test_a_fit_of_few_people_is_about_as_near_as_public_rates_or_nearer():
+    """Of 300 people; whole numbers alone cost a few hundredths."""
+    laplace, times = resolve_component("mechanism", "laplace"), []
+    for seed, epsilon in product(range(4), (0.1, 1.0, 20.0)):
+        marginals, true = make_pairs(np.random.default_rng(seed), apart=0.3)
+        rng = np.random.default_rng(seed)
+        noisy = measure_marginals(marginals, marginals.cells @ true, laplace, epsilon, rng)
+        (rates, sizes), (own, _) = (
+            find_rates(marginals, people) for people in (true, fit_people(marginals, noisy, 2))
+        )
+        counts = sizes >= 10
+        public = np.nansum(rates * sizes, axis=1, keepdims=True) / sizes.sum(axis=1, keepdims=True)
+        off = [np.nanmean(np.abs(guess - rates)[counts]) for guess in (own, public + 0 * rates)]
+        times.append(off[0] / off[1])
+    small, middle, large = np.array(times).reshape(4, 3).mean(axis=0)
+    assert small < 1.1 and middle < 1.1 and large < 0.75
+
+
+def test_whole_numbers_keep_the_rates_of_slices():
+    """Better than the numbers of each kind alone rounded to whole ones."""
+    marginals, _ = make_pairs(np.random.default_rng(0))
+    share = np.random.default_rng(1).random(len(marginals.sizes))
+    wanted = marginals.sizes[:, None] * np.column_stack([1 - share, share])
+    rounded = np.rint(wanted[:, 1])
+    alone = np.column_stack([marginals.sizes - rounded, rounded])
+    off = [
+        np.abs(marginals.contrasts @ (marginals.cells @ (people - wanted))).mean()
+        for people in (_make_whole(marginals, wanted), alone)
+    ]
+    assert off[0] < 0.6 * off[1]
+
+
+@pytest.mark.parametrize(("apart", "least", "most"), [(0.0, 0.5, 0.8), (0.6, 1.2, 9.0)])
+def test_effects_are_as_large_as_groups_differ_beyond_noise(apart, least, most):
+    marginals, true = make_pairs(np.random.default_rng(0), 3000, apart)
+    noisy = NoisyMarginals(marginals.cells @ true[:, 1:], "gaussian", np.full(54, 2.0), None)
+    many = _find_effects(marginals)[0].shape[1]
+    effects, spread = _find_effects(marginals)
+
+    def share(scaled):
+        chosen = 1 / (1 + np.exp(-marginals.members @ (effects @ (spread * scaled[:, None]))))
+        return np.hstack([1 - chosen, chosen])
+
+    width = np.full(marginals.cells.shape[0], 2.0)
+    assert least <= _find_scale(marginals, noisy, width, share, many) <= most

@@ -26,6 +26,10 @@ from fpbench.reports.utility import ReportUtility, compare_rates
 _EPSILONS = (10.0, 5.0, 3.0, 2.0, 1.0, 0.5, 0.2, 0.1)
 """More than 10 guarantees nothing worth the name."""
 _MULTIPLES = (3, 5, 10, 20, 50, 100, 200, 500)
+_MOST_HIDDEN = 7
+"""People of a group, at most, whose cell is suppressed before the others are rounded."""
+_KEYS = ((5, 3.0), (10, 10.0), (10, 30.0))
+"""Bounds and variances of cell keys."""
 _GROWTH = 1.3
 """Factor between successive minimum cell sizes that are tried."""
 
@@ -37,12 +41,16 @@ _WORDS = {
     "min_group": "cells of at least {:,} people of each group",
     "decimals": "rates to {} decimal{}",
     "round_to": "numbers of people rounded at random to multiples of {}",
+    "cell_keys": "numbers of people changed by cell keys, by at most {}",
     "epsilon": "noise of epsilon {:g} in all",
     "complementary": "further cells suppressed, so that none is a sum or difference of others",
 }
 """Arguments of `FairnessReport.protect` in words."""
-_COINS = {"round_to", "noise"}
-"""Arguments of changes that are another report each time that they are made."""
+_ROUNDED = {
+    "nearest": "numbers of people rounded to the nearest multiples of {}",
+    "midpoint": "numbers of people rounded to the middles of blocks of {}",
+}
+"""Ways of rounding that draw nothing, in words."""
 _DRAWS, _FAILING = 20, 1
 """Fresh draws of such a change that are attacked, and how many of them may fail, but the first."""
 _ANYTHING = Allowed(1.0, 2**62)
@@ -150,6 +158,12 @@ class _OutOfTime(Exception):  # noqa: N818, it never leaves this module
         super().__init__(why)
 
 
+def is_drawn(arguments: Mapping[str, Any]) -> bool:
+    """Whether a change is another report each time that it is made."""
+    rounded = "round_to" in arguments and arguments.get("rounding") not in _ROUNDED
+    return rounded or "noise" in arguments or "cell_keys" in arguments
+
+
 def find_least_change(
     report: FairnessReport,
     read_facts: ReadFacts,
@@ -167,8 +181,9 @@ def find_least_change(
     Of each kind the strongest setting is attacked first; if it passes, the mildest one that does is
     found by bisection. Each setting of a kind publishes less than the one before, so that settings
     stronger than a passing one pass, too, except by chance (random rounding, noise, shares measured
-    on true groups). Every change returned was attacked and passed; one that is drawn at random, in
-    at least 19 of 20 fresh draws, else the next stronger setting is drawn.
+    on true groups). Of tables as statistical offices publish them only those are attacked that are
+    nearer than what passes. Every change returned was attacked and passed; one that is drawn at
+    random, in at least 19 of 20 fresh draws, else the next stronger setting is drawn.
 
     `find_reader`: the reader of a changed report, by its facts; of one without other sources,
     prior beliefs are learnt from these. `seconds`: time limit of all attacks. `tell`: called with
@@ -246,7 +261,7 @@ class _Search:
 
         Of nobody it may be open whether the group can be proven.
         """
-        if not _COINS & change.arguments.keys():
+        if not is_drawn(change.arguments):
             return self._decide(change)
         for arguments in kind.settings[kind.settings.index(change.arguments) :]:
             first, failed, draws = self._try(arguments), 0, 1
@@ -269,6 +284,7 @@ class _Search:
             yield _Kind("fewer columns in a slice", [{"order": order} for order in orders])
         lowest = max((change.arguments.get("order", -1) for change in passing), default=-1)
         yield from others
+        yield from self._list_offices({}, passing)
         if len(self.report.columns) > 1:
             names = self._rank_columns()
             kept = [names[number:] for number in range(1, len(names) + 1)]
@@ -283,6 +299,7 @@ class _Search:
         for order in orders:
             if order > max(lowest, 0):
                 yield from self._list_numbers({"order": order})
+                yield from self._list_offices({"order": order}, passing)
 
     def _list_numbers(self, also: Mapping[str, Any]) -> list[_Kind]:
         """Kinds that change cells and numbers, beside another change."""
@@ -308,6 +325,39 @@ class _Search:
             for name, settings in kinds.items()
             if settings  # without sizes, no cell can be left out for being small
         ]
+
+    def _list_offices(
+        self, also: Mapping[str, Any], passing: Sequence[ReportChange]
+    ) -> Iterator[_Kind]:
+        """Kinds of tables as statistical offices publish them, of less error than what passes."""
+        most = min((change.cost for change in passing if not change.is_empty), default=math.inf)
+        nearest = [{"round_to": multiple, "rounding": "nearest"} for multiple in _MULTIPLES]
+        kinds: dict[str, list[dict[str, Any]]] = {
+            "rounding to the nearest": nearest,
+            "rounding to middles": [{**one, "rounding": "midpoint"} for one in nearest],
+            "few people suppressed, others rounded": [
+                {"min_group": _MOST_HIDDEN + 1, **one} for one in nearest
+            ],
+        }
+        if self.report.people is not None and self.report.people.groups is not None:
+            kinds["cell keys"] = [
+                {"cell_keys": {"bound": bound, "variance": variance}} for bound, variance in _KEYS
+            ]
+        for name, settings in kinds.items():
+            own = [{**also, **one} for one in settings]
+            if near := [one for one in own if self._has_less_error(one, most)]:
+                yield _Kind(f"{name}, {self._describe(also)}" if also else name, near)
+
+    def _has_less_error(self, arguments: Mapping[str, Any], most: float) -> bool:
+        """Whether a change has; True if it cannot be made, or there is no time to see."""
+        if time.perf_counter() > self.deadline:
+            return True
+        try:
+            changed = self.report.protect(**arguments, rng=self.rng)
+        except InputError:
+            return True
+        error = compare_rates(changed, self.report).rate_error
+        return error is not None and error < most
 
     def _rank_columns(self) -> list[str]:
         """Names of the columns, sorted by how much their own slices give away, most first."""
@@ -400,6 +450,10 @@ class _Search:
                 parts.append(_WORDS[name].format(max(value.values()), ""))
             elif name == "order" and value == 0:
                 parts.append("no slices, only everybody's rates")
+            elif name == "round_to" and arguments.get("rounding") in _ROUNDED:
+                parts.append(_ROUNDED[arguments["rounding"]].format(value))
+            elif name == "cell_keys":
+                parts.append(_WORDS[name].format(value["bound"]))
             elif name in _WORDS:
                 parts.append(_WORDS[name].format(value, "" if value == 1 else "s"))
         return ", ".join(parts)

@@ -14,10 +14,7 @@ from reports import make_people, make_report
 from fpbench import FairnessReport, assess
 from fpbench.reports.assessments import least_change
 from fpbench.reports.assessments.attack import Allowed, Reader, attack
-from fpbench.reports.assessments.least_change import ChangeSearch, find_least_change
-
-COINS = {"round_to", "noise"}
-"""Changes that are another report each time that they are made."""
+from fpbench.reports.assessments.least_change import ChangeSearch, find_least_change, is_drawn
 
 
 def search(seed, allowed, n=120, seconds=300.0, tell=None, **options):
@@ -45,8 +42,8 @@ def test_every_change_passes_when_it_is_applied_and_attacked_anew(seed, leak, pr
     assert changes.passing
     assert changes.untried == ()
     for change in changes.passing:
-        coins = COINS & {*change.arguments}
-        changed = change.report if coins else report.protect(**change.arguments)
+        drawn = is_drawn(change.arguments)
+        changed = change.report if drawn else report.protect(**change.arguments)
         again = attack(read_facts(changed), reader)
         assert int(again.proven.sum()) <= proven
         # Beliefs stop within an error of the optimum, from another start perhaps.
@@ -62,9 +59,7 @@ def test_what_passes_by_the_shares_that_it_tells_passes_when_it_is_assessed(tmp_
     X, predictions, groups = make_people(90, seed=4)
     report = make_report(X, predictions, groups, order=2, by=["a", "likely"])
     verdict = assess(report, X, predictions, search=True, max_leak=0.05, seconds=300.0, rng=0)
-    assert verdict.change and COINS & {
-        key for one in verdict.change.passing for key in one.arguments
-    }
+    assert verdict.change and any(is_drawn(one.arguments) for one in verdict.change.passing)
     for change in verdict.change.passing:
         change.report.to_csv(tmp_path / "report.csv")
         written = type(report).from_csv(tmp_path / "report.csv", groups=report.groups)
@@ -98,7 +93,7 @@ def test_a_change_that_is_drawn_passes_when_it_is_drawn_anew(seed):
     """One draw of the settings that bisection finds passes by luck: a third of others do not."""
     allowed = Allowed(0.02, 0)
     changes, report, read_facts, reader = search(seed, allowed, n=200)
-    drawn = [change for change in changes.passing if COINS & {*change.arguments}]
+    drawn = [change for change in changes.passing if is_drawn(change.arguments)]
     assert drawn
     for change in drawn:
         assert f"({change.draws_passed} of 20 draws pass)" in change.words
