@@ -284,7 +284,6 @@ class _Search:
             yield _Kind("fewer columns in a slice", [{"order": order} for order in orders])
         lowest = max((change.arguments.get("order", -1) for change in passing), default=-1)
         yield from others
-        yield from self._list_offices({}, passing)
         if len(self.report.columns) > 1:
             names = self._rank_columns()
             kept = [names[number:] for number in range(1, len(names) + 1)]
@@ -299,6 +298,9 @@ class _Search:
         for order in orders:
             if order > max(lowest, 0):
                 yield from self._list_numbers({"order": order})
+        yield from self._list_offices({}, passing)
+        for order in orders:
+            if order > max(lowest, 0):
                 yield from self._list_offices({"order": order}, passing)
 
     def _list_numbers(self, also: Mapping[str, Any]) -> list[_Kind]:

@@ -15,6 +15,7 @@ from fpbench import FairnessReport, assess
 from fpbench.reports.assessments import least_change
 from fpbench.reports.assessments.attack import Allowed, Reader, attack
 from fpbench.reports.assessments.least_change import ChangeSearch, find_least_change, is_drawn
+from fpbench.reports.utility import compare_rates
 
 
 def search(seed, allowed, n=120, seconds=300.0, tell=None, **options):
@@ -259,3 +260,38 @@ def test_a_change_that_passes_does_when_it_is_assessed(seed):
         again = assess(change.report, X, predictions, **options)
         assert again.passes
         assert again.leak == pytest.approx(change.leak)
+
+
+def test_tables_of_offices_are_tried_where_they_are_nearer_than_what_passes():
+    X, predictions, groups = make_people(400, seed=1)
+    report = make_report(X, predictions, groups, by=["a", "likely"], order=1)
+    report = report.with_people(X, predictions, groups=groups)
+    own = least_change._Search(report, *[None] * 3, np.inf, None, np.random.default_rng(0), None)
+    passing = search(0, Allowed(1.0, 120), n=60, order=1, by=["a"])[0].passing[:1]
+    errors = []
+    for error in (0.0, 0.01, np.inf):
+        limit = replace(passing[0], utility=replace(passing[0].utility, rate_error=error))
+        tried = list(own._list_offices({}, [limit]))
+        settings = [one for kind in tried for one in kind.settings]
+        errors.append(len(settings))
+        for one in settings:
+            assert compare_rates(report.protect(**one, rng=0), report).rate_error < 2 * error + 0.01
+    assert errors[0] == 0 < errors[1] < errors[2]
+    assert [kind.name for kind in tried] == [
+        "rounding to the nearest", "rounding to middles", "few people suppressed, others rounded",
+        "cell keys",
+    ]  # fmt: skip
+    assert [is_drawn(kind.settings[0]) for kind in tried] == [False, False, False, True]
+    assert own._describe(tried[2].settings[0]) == (
+        "cells of at least 8 people of each group, numbers of people rounded to the nearest "
+        "multiples of 3"
+    )
+
+
+@pytest.mark.parametrize(("arguments", "drawn"), [
+    ({"round_to": 5}, True), ({"round_to": 5, "rounding": "controlled"}, True),
+    ({"round_to": 5, "rounding": "midpoint"}, False), ({"min_cell": 5}, False),
+    ({"noise": "laplace", "epsilon": 1.0}, True),
+])  # fmt: skip
+def test_changes_that_draw_nothing_are_made_once(arguments, drawn):
+    assert is_drawn(arguments) == drawn
