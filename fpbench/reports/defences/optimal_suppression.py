@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.sparse.csgraph import connected_components
 
@@ -245,7 +246,7 @@ class _Part:
         public = csr_array(self.matrix[np.flatnonzero(~hidden)])
         sides = kron(eye_array(g), public)
         every = csr_array(sides if self.known is None else vstack([sides, self.known]))
-        bounds = np.column_stack([self.low.ravel(), self.high.ravel()])
+        program = _start_program(csr_array(every), self.low.ravel(), self.high.ravel())
         reached = np.zeros((2, *self.need.shape[1:]))
 
         def note(change: Floats) -> None:
@@ -267,19 +268,38 @@ class _Part:
                     raise _TimeUpError
                 aim = np.zeros((g, self.matrix.shape[1]))
                 aim[k, self.matrix[[number]].indices] = -1.0 if rise else 1.0
-                solved = linprog(
-                    aim.ravel(), A_eq=every if every.shape[0] else None,
-                    b_eq=np.zeros(every.shape[0]) if every.shape[0] else None, bounds=bounds,
-                )  # fmt: skip
-                change = solved.x.reshape(aim.shape)
+                program.changeColsCost(aim.size, np.arange(aim.size, dtype=np.int32), aim.ravel())
+                program.run()
+                solved = program.getSolution()
+                change = np.array(solved.col_value).reshape(aim.shape)
                 self.found.append(change)
                 note(change)
-                missing = need + float(solved.fun)
+                missing = need + float((aim * change).sum())
                 if missing <= _NEAR:
                     continue
                 prices = np.zeros((len(hidden), g))
-                prices[~hidden] = solved.eqlin.marginals[: g * public.shape[0]].reshape(g, -1).T
+                duals = np.array(solved.row_dual)[: g * public.shape[0]]
+                prices[~hidden] = duals.reshape(g, -1).T
                 # By the dual solution, the interval grows by at most this if a number is hidden.
                 adds = np.maximum(-prices * ends[0], -prices * ends[1]).sum(axis=1)
                 narrow.append((int(number), missing, np.where(adds > _NEAR, adds, 0.0)))
         return narrow
+
+
+def _start_program(matrix: csr_array, low: Floats, high: Floats) -> Any:
+    """A linear program with matrix @ x = 0 and low <= x <= high, whose costs are changed."""
+    import highspy
+
+    program: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    program.setOptionValue("output_flag", False)
+    program.setOptionValue("threads", 1)
+    own: Any = highspy.HighsLp()
+    own.num_row_, own.num_col_ = matrix.shape
+    own.col_cost_ = np.zeros(len(low))
+    own.col_lower_, own.col_upper_ = low, high
+    own.row_lower_ = own.row_upper_ = np.zeros(matrix.shape[0])
+    own.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    own.a_matrix_.start_, own.a_matrix_.index_ = matrix.indptr, matrix.indices
+    own.a_matrix_.value_ = matrix.data
+    program.passModel(own)
+    return program
