@@ -251,7 +251,8 @@ def fit_people(marginals: Marginals, noisy: NoisyMarginals, groups: int) -> _Cod
     spread = np.where(spread < _SPREAD, spread * scale, spread)
     options = {"maxiter": _STEPS, "maxfun": 2 * _STEPS, "maxcor": 20}
     optimum = minimize(descend, start, jac=True, method="L-BFGS-B", options=options)
-    return _make_whole(marginals, sizes * share(optimum.x))
+    near = 1.0 if deviation.max(initial=0.0) > 1 else 0.0  # else numbers are known to a person
+    return _make_whole(marginals, sizes * share(optimum.x), near)
 
 
 def _find_scale(
@@ -316,11 +317,12 @@ def number_cells(kinds: _Codes, table: Sequence[int]) -> _Codes:
     return np.asarray(np.unique(key, return_inverse=True)[1].ravel())
 
 
-def _make_whole(marginals: Marginals, numbers: _Floats) -> _Codes:
+def _make_whole(marginals: Marginals, numbers: _Floats, rates: float) -> _Codes:
     """Whole numbers (A, K) whose rates, and cells a little, differ least from real ones, about.
 
     One kind after the other gets the whole numbers that are best for the cells so far; then single
-    people change their group while that is better. Differences count by the sizes of the cells.
+    people change their group while that is better. Differences count by the sizes of the cells;
+    those of rates as `rates` says, 0 or 1.
     """
     whole = np.floor(numbers).astype(np.int64)
     left = marginals.sizes - whole.sum(axis=1)
@@ -328,7 +330,8 @@ def _make_whole(marginals: Marginals, numbers: _Floats) -> _Codes:
     slices = np.asarray((marginals.contrasts != 0) @ size)
     sums = vstack([marginals.contrasts, eye_array(len(size))]).tocsr()
     parts = (sums @ marginals.cells).T.tocsr()
-    weight = 1 / np.maximum(np.append(slices, size / _COUNTS), 1)
+    counts = _COUNTS if rates else 1.0
+    weight = np.append(rates / np.maximum(slices, 1), counts / np.maximum(size, 1))
     off = np.zeros((len(weight), numbers.shape[1]))
     part = whole - numbers
     places = np.split(parts.indices, parts.indptr[1:-1])
