@@ -28,9 +28,9 @@ _Codes = NDArray[np.int64]
 _SPREAD, _DECAY = 1.0, 3.0
 """Standard deviation of the logit of everybody's share before anything is measured, and how many
 times smaller that of an effect is for each column that it crosses."""
-_SCALE, _WEIGHT, _DRAWS = 0.25, 1.0, 10
-"""Least factor of the variances of effects, which is assumed until noisy counts tell more; what
-that counts for beside them, and draws of effects by which their expected differences are found."""
+_SCALE, _MOST, _WEIGHT, _DRAWS = 0.25, 4.0, 1.0, 10
+"""Least factor of the variances of effects, which is assumed until noisy counts tell more; the
+greatest; what the least counts for beside them; and draws of effects that tell what to expect."""
 _UNKNOWN = 1e9
 """Standard deviation of counts that were not measured."""
 _LEAST = 0.01
@@ -280,7 +280,8 @@ def _find_scale(
     expected = (np.array(drawn) ** 2).mean(axis=(0, 2))
     weight = expected / np.maximum(noise + expected, _LEAST**2) ** 2
     excess = weight @ (off.mean(axis=1) - noise)
-    return float(max((_SCALE * _WEIGHT + excess) / (_WEIGHT + weight @ expected), _SCALE) ** 0.5)
+    variance = (_SCALE * _WEIGHT + excess) / (_WEIGHT + weight @ expected)
+    return float(np.clip(variance, _SCALE, _MOST) ** 0.5)
 
 
 def _find_effects(marginals: Marginals) -> tuple[csr_array, _Floats]:
