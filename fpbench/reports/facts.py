@@ -227,6 +227,36 @@ def _read_numbers(
     return low, high, told
 
 
+def read_counts(
+    report: ReportRows, rows: NDArray[np.intp]
+) -> tuple[tuple[Floats, Floats, Floats | None], tuple[Floats, Floats, Floats | None]]:
+    """What rows with n, none noisy, say: ranges of the numbers of people, and those with a law.
+
+    Of rates, of people with prediction 1, and second of those with 0. InputError if a value is no
+    number of people.
+    """
+    value, n, within = report.value[rows], report.n[rows].astype(np.float64), report.within[rows]
+    size = np.where(report.is_rate[rows], n, 1)
+    with np.errstate(invalid="ignore"):
+        middle, half = np.where(size > 0, value * size, 0), within * size
+    low, high, told = _read_numbers(report, middle, half)
+    if (low > high).any():
+        row = int(np.flatnonzero(low > high)[0])
+        if report.rounding is not None:
+            raise InputError(
+                f"row {rows[row]}, column 'value': {middle[row]:.12g} people are no number "
+                f"that was rounded by {report.rounding} (column 'round_to')"
+            )
+        raise InputError(
+            f"row {rows[row]}, column 'value': {value[row]:.12g} of {n[row]:g} is no whole "
+            "number of people; if values are rounded, say so by `decimals` (--decimals) or a "
+            "column 'within'"
+        )
+    if report.rounding is None:
+        return (low, high, told), (n - high, n - low, None)
+    return (low, high, told), _read_numbers(report, n - middle, half)
+
+
 class _Finder:
     """Puts the facts of a report together, crossing by crossing."""
 
@@ -283,41 +313,20 @@ class _Finder:
         if noisy:
             sized = number & (n >= 0)
             self._check_sizes(rows[sized], keys[sized], split)
-        size = np.where(rate, n, 1)
-        with np.errstate(invalid="ignore"):
-            middle, half = np.where(size > 0, value * size, 0), within * size
-        if noisy:
-            low = high = np.where(rate, np.rint(middle), middle)
-            rounded = None
+            low = high = np.where(rate, np.rint(np.where(n > 0, value * n, 0)), value)
+            below, above, rounded, others = n - high, n - low, None, None
         else:
-            low, high, rounded = _read_numbers(report, middle, half)
-        if (low > high).any():
-            row = int(np.flatnonzero(low > high)[0])
-            if report.rounding is not None:
-                raise InputError(
-                    f"row {rows[row]}, column 'value': {middle[row]:.12g} people are no number "
-                    f"that was rounded by {report.rounding} (column 'round_to')"
-                )
-            raise InputError(
-                f"row {rows[row]}, column 'value': {value[row]:.12g} of {n[row]:g} is no whole "
-                "number of people; if values are rounded, say so by `decimals` (--decimals) or a "
-                "column 'within'"
-            )
-        if not noisy:
+            (low, high, rounded), (below, above, others) = read_counts(report, rows)
             self._check_sums(rows, np.where(rate, keys + 1, keys), low, high, split)
         # Behind a rate: people with prediction 1, and with 0; then metrics that are numbers of
         # people.
         stated = [np.concatenate([part[rate], part[rate], part[number]]) for part in (rows, group)]
         keys = np.concatenate([keys[rate] + 1, keys[rate], keys[number]])
-        rest: tuple[Floats, Floats] = (n - high, n - low)
-        if report.rounding is not None and not noisy:  # of both numbers behind a rate
-            below, above, others = _read_numbers(report, n - middle, half)
-            rest = below, above
-            if rounded is not None and others is not None:
-                rounded = np.concatenate([rounded[rate], others[rate], rounded[number]])
+        if rounded is not None and others is not None:
+            rounded = np.concatenate([rounded[rate], others[rate], rounded[number]])
         low, high = (
             np.concatenate([end[rate], other[rate], end[number]])
-            for end, other in zip((low, high), rest, strict=True)
+            for end, other in zip((low, high), (below, above), strict=True)
         )
         self._add(where, True, split, keys, stated[1], (low, high), stated[0], rounded)
         if not noisy and report.rounding is None and (loose := rate & (within > 0)).any():

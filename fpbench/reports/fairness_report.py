@@ -98,6 +98,14 @@ def _read_groups(groups: Any, n: int) -> Categorical:
     return kinds
 
 
+def code_groups(groups: Any, n: int, names: Sequence[str]) -> Codes:
+    """(n,) places of people's groups among those of a report; InputError if one is none of them."""
+    kinds = _read_groups(groups, n)
+    for name in (texts := name_values(kinds.categories)):
+        check_choice("group of the report", name, names)
+    return np.asarray(np.array([names.index(name) for name in texts])[kinds.codes])
+
+
 class RuleOptions(DefenceOptions, total=False):
     """Parameters of `FairnessReport.from_predictions` that `per_rule` hands on."""
 
@@ -555,10 +563,7 @@ class FairnessReport(ReportRows):
             labelled = check_bits(labels, len(X), "labels")
         codes = None
         if groups is not None:
-            kinds = _read_groups(groups, len(X))
-            for name in (texts := name_values(kinds.categories)):
-                check_choice("group of the report", name, self.groups)
-            codes = np.array([self.groups.index(name) for name in texts])[kinds.codes]
+            codes = code_groups(groups, len(X), self.groups)
         return replace(self, people=ReportedPeople(X, predicted, labelled, codes))
 
     def to_csv(self, file: str | Path) -> None:

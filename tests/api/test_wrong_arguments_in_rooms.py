@@ -172,6 +172,10 @@ RIGHT = {
         "SliceColumn.with_edges": {"name": "age", "edges": [1.0]},
         "measure_utility": {"report": REPORT, "exact": REPORT},
         "parse_report_metric": {"name": "tpr"},
+        "reconstruct_people": {
+            "report": REPORT, "X": X, "predictions": [1, 0, 0] * 4, "groups": [0, 1] * 6,
+            "worlds": 2, "seconds": 5.0, "rng": 0,
+        },
     },
 }  # fmt: skip
 """Right arguments of every callable of a room."""
