@@ -26,10 +26,15 @@ COLUMNS = {
     "adult": ["age", "workclass", "marital-status", "race", "hours-per-week"],
     "compas": ["age", "sex", "priors_count", "c_charge_degree", "juv_misd_count", "days_in_jail"],
     "german": [
-        "checking-account", "credit-history", "savings", "employed-since", "housing", "job",
+        "checking-account",
+        "credit-history",
+        "savings",
+        "employed-since",
+        "housing",
+        "job",
     ],
     "census-synthetic": ["age", "education", "occupation"],
-}  # fmt: skip
+}
 FIRST = 50
 
 
@@ -44,9 +49,14 @@ def measure(name: str, people: int, order: int, seed: int, seconds: float) -> li
     X = sample.features[COLUMNS[name]]
     own, others = shuffled[:people], shuffled[people : people + len(X) // 3]
     table = fpbench.FairnessReport.from_predictions(
-        X.iloc[own], outcome[own], groups[own], by=list(X), order=order, min_cell=0,
+        X.iloc[own],
+        outcome[own],
+        groups[own],
+        by=list(X),
+        order=order,
+        min_cell=0,
         metrics=["selected", "rejected"],
-    )  # fmt: skip
+    )
     rows = reconstruct_people(
         table, X.iloc[others], outcome[others], groups[others], seconds=seconds, rng=seed
     )

@@ -136,7 +136,7 @@ def reconstruct_people(
                 tables.append(table)
         if tables:
             chance[part.rows] = np.minimum(tables, 1).mean(axis=0)
-        undecided += program.prove(part, np.array(tables), at_least, until)
+        undecided += program.prove(part, np.reshape(tables, (-1, len(part.rows))), at_least, until)
         drawn = min(drawn, len(tables))
     expected = program.expected
     frame: dict[str, object] = {

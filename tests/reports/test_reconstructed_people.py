@@ -1,5 +1,6 @@
 """Whole people from published numbers, against all tables of people that give them."""
 
+import math
 import runpy
 from itertools import combinations_with_replacement, product
 from pathlib import Path
@@ -9,9 +10,11 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from fpbench import FairnessReport, InputError
 from fpbench.reports import reconstruct_people
+from fpbench.reports.reconstructed_people import _Program
 
 COUNTED = {
     "selection-rate": (lambda p, y: p == 1, lambda p, y: p >= 0),
@@ -24,9 +27,12 @@ COUNTED = {
 }
 """People whom a metric counts, and whom it is taken over."""
 METRICS = (
-    ["selection-rate"], ["selected", "rejected"], ["selection-rate", "true-positive-rate"],
-    ["accuracy", "precision", "selection-rate"], ["selected", "rejected", "false-negatives"],
-)  # fmt: skip
+    ["selection-rate"],
+    ["selected", "rejected"],
+    ["selection-rate", "true-positive-rate"],
+    ["accuracy", "precision", "selection-rate"],
+    ["selected", "rejected", "false-negatives"],
+)
 DEFENCES = ({}, {}, {"decimals": 1}, {"min_group": 2}, {"round_to": 3, "rounding": "nearest"})
 
 
@@ -61,12 +67,13 @@ def list_worlds(report, kinds, n):
 @given(
     chosen=st.lists(
         st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from("cd"), st.integers(0, 3)),
-        min_size=2, max_size=4,
+        min_size=2,
+        max_size=4,
     ),
     order=st.integers(0, 2),
     metrics=st.sampled_from(METRICS),
     defence=st.sampled_from(DEFENCES),
-)  # fmt: skip
+)
 def test_rows_are_proven_that_all_tables_have(chosen, order, metrics, defence):
     """By brute force, both ways; one way only where the number of people is not published."""
     if "round_to" in defence and "selected" not in metrics:
@@ -76,9 +83,16 @@ def test_rows_are_proven_that_all_tables_have(chosen, order, metrics, defence):
     predictions, labels = np.array(bits) % 2, np.array(bits) // 2
     groups = np.array(["x", "y", *"xyxy"])[: len(X)]
     report = FairnessReport.from_predictions(
-        X, predictions, groups, by=["u", "v"], order=order, labels=labels, metrics=metrics,
-        min_cell=0, **defence,
-    )  # fmt: skip
+        X,
+        predictions,
+        groups,
+        by=["u", "v"],
+        order=order,
+        labels=labels,
+        metrics=metrics,
+        min_cell=0,
+        **defence,
+    )
     if report.suppressed.all():
         return
     rows = reconstruct_people(report, X, predictions, groups, labels=labels, worlds=3, rng=0)
@@ -155,6 +169,26 @@ def test_a_table_by_all_columns_tells_everybody():
     rows = reconstruct_people(publish(order=2), PEOPLE[:4], BITS[:4], GROUPS[:4], rng=0)
     assert rows["at_least"].sum() == len(PEOPLE)
     assert (rows["at_least"] == rows["frequency"] * rows["at_least"]).all()
+
+
+def test_without_time_nothing_is_proven():
+    rows = reconstruct_people(publish(order=2), PEOPLE, BITS, GROUPS, seconds=1e-9)
+    assert rows.attrs == {"worlds": 0, "undecided": len(rows)}
+    assert not rows["at_least"].any()
+    assert (rows["frequency"] > 0).all()
+
+
+def test_integer_programs_prove_what_linear_ones_do_not():
+    """Of three people, any two at most one: one of them, though by halves one and a half."""
+    pairs = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]])
+    matrix = np.zeros((7, 7))
+    matrix[:3, 1:4] = matrix[3:6, 4:] = pairs
+    matrix[6] = 1
+    low, high, most = np.array([0.0] * 6 + [3]), np.array([1.0] * 6 + [7]), np.ones(7)
+    program = _Program(np.zeros((7, 3), int), csr_array(matrix), low, high, most, most, most)
+    (part,), at_least = program.split(), np.zeros(7, int)
+    assert program.prove(part, np.zeros((0, 7)), at_least, math.inf) == 0
+    assert at_least.tolist() == [1, 0, 0, 0, 0, 0, 0]
 
 
 @pytest.mark.slow
