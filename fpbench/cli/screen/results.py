@@ -150,8 +150,8 @@ def _show_next(run: Path) -> None:
     out = console.choose_terminal()
     out.print()
     console.show_line(
-        "Proven: the group follows from what is published, for many who were guessed right before, "
-        f"too. Limits: nobody proven, at most {100 * MOST_LEAK:g} point more guessed right.", "dim",
+        "Proven: the group is certain, not guessed; many of the proven were guessed right before. "
+        f"Limits: nobody proven, at most {100 * MOST_LEAK:g} point more guessed right.", "dim",
     )  # fmt: skip
     figures = "figures, for a browser"
     if find_spec("plotly") is None:
