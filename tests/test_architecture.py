@@ -342,31 +342,32 @@ VERBS = set(
         r"\w+",
         """
     accept accepts accumulate act add adjust adopt agrees align allows anonymise answer append
-    apply approximate are as ask assess attack attach attempt audit average avoid believe blank bound
-    build calibrate carry catch certify change check choose close code collect combine compare
-    compile complain complete compose compress compute condition confine connect contradicts
-    contrast convert convolve copy correct correlate count create cross cut deal decide
-    declares decode derive descend describe describes die diff differ disclose discover
-    distinguishes divide do download draw draws drop enable encode end escape estimate evaluate
-    exceeds exclude execute expand explain export extract fetch fill filter find fingerprint
-    fit fits flatten flip floor fold follow forbid forget format fpbench from gather get gives
-    group grow guess halve handle handles has hash have hide hides hold holds hyphenate
-    identify import infer insert interpolate invert is iterate join judge keep kill lack lacks
-    lay leaks learn leave leaves lies limit link list listen load locate lock log lower make
-    mark match may measure merge migrate minimise mix move multiply name names narrow need
-    needs normalise normalize note number numbers open orient pack pad pair parse part passes
-    pause pick pickle place plan poll pool predict preload prepare price process project
+    apply approximate are as ask assess attach attack attempt audit average avoid believe blank
+    bound build calibrate carry catch certify change check choose close code collect combine
+    compare compile complain complete compose compress compute condition confine connect
+    contradict contradicts contrast convert convolve copy correct correlate count create cross
+    cut deal decide declares decode derive descend describe describes die diff differ disclose
+    discover distinguishes divide do download draw draws drop enable encode end escape estimate
+    evaluate exceeds exclude execute expand explain export extract fetch fill filter find
+    fingerprint fit fits flatten flip floor fold follow forbid forget format fpbench from gather
+    get gives group grow guess halve handle handles has hash have hide hides hold holds
+    hyphenate identify import infer insert interpolate invert is iterate join judge keep kill
+    lack lacks lay leaks learn leave leaves lies limit link list listen load locate lock log
+    lower make mark match may measure merge migrate minimise mix move multiply name names narrow
+    need needs normalise normalize note number numbers open orient pack pad pair parse part
+    passes pause pick pickle place plan poll pool predict preload prepare price process project
     propagate protect prove pytest query quiet quote raise rank reaches read reads recall
-    receive recompute record recover reduce refuse refuses register registers release remove
-    rename render reorder repair repeat repeats replace report reproduce request require
-    resample resolve restore restrict reveal root round rule run runs sample satisfies satisfy
-    save say scale scan score seal search sees select send separate serve settle share sharpen shield
-    shift shorten show shuffle sign silence simplify simulate slice smooth solve sort specify
-    spend split splits spread stack standardize stands start state straighten strip subtract suggest sum
-    summarise suppress survives swallow tabulate take tally tell tells test tile to trace train
-    transfer translate try tune unpack unquote unseal upgrade use uses validate validates
-    unflatten varies verify view vote walk warm warn watch weigh why widen withstands write
-    """,
+    receive recompute reconstruct record recover reduce refuse refuses register registers
+    release remove rename render reorder repair repeat repeats replace report reproduce request
+    require resample resolve restore restrict reveal root round rule run runs sample satisfies
+    satisfy save say scale scan score seal search sees select send separate serve settle share
+    sharpen shield shift shorten show shuffle sign silence simplify simulate slice smooth solve
+    sort specify spend split splits spread stack standardize stands start state straighten strip
+    subtract suggest sum summarise suppress survives swallow tabulate take tally tell tells test
+    tile to trace train transfer translate try tune unflatten unpack unquote unseal upgrade use
+    uses validate validates varies verify view vote walk warm warn watch weigh why widen
+    withstands write
+        """,
     )
 )
 """What names of functions start with; `why_`, `from_` and `to_` are as good as verbs."""
