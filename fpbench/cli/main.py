@@ -18,6 +18,7 @@ import typer
 
 from fpbench.base.errors import FpbenchError, InputError, PluginError, RunLostError
 from fpbench.cli import assess as assess_cli
+from fpbench.cli import attack as attack_cli
 from fpbench.cli import check as check_cli
 from fpbench.cli import data as data_cli
 from fpbench.cli import leaderboard as leaderboard_cli
@@ -103,10 +104,7 @@ _MEANT = {
         "`fpbench check PACKAGE` tests a plugin, `fpbench plan MATRIX` reads a matrix"
     )),
     **dict.fromkeys(("create", "init"), "`fpbench new KIND NAME` writes a plugin"),
-    **dict.fromkeys(("attack", "audit"), (
-        "in Python `fpbench.attack` and `fpbench.audit` take a model; of a table of rates, "
-        "`fpbench assess REPORT --people FILE` tells"
-    )),
+    "audit": "in Python `fpbench.audit` takes a model; `fpbench attack PEOPLE` its predictions",
     "publish": "`fpbench release PEOPLE -o FILE` makes a table that may be published",
     "help": "`fpbench --help` lists all, `fpbench COMMAND --help` tells of one",
     "version": "`fpbench --version`",
@@ -428,6 +426,7 @@ def export(
     warn_unshown({run: snapshot.unshown_seeds})
 
 
+app.command(cls=Command)(attack_cli.attack)
 app.command(cls=Command)(assess_cli.assess)
 app.command(cls=Command)(release_cli.release)
 app.command(cls=Command)(report_cli.page)

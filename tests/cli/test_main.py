@@ -525,7 +525,7 @@ def test_commands_claimed_twice_are_nobodys(command, install):
 
 @pytest.mark.parametrize(("name", "answer"), [
     ("list", "`fpbench plugins` lists components"), ("show", "`fpbench leaderboard RUN` shows"),
-    ("attack", "in Python `fpbench.attack`"), ("plot", "`fpbench figure RUN NAME` draws"),
+    ("audit", "in Python `fpbench.audit`"), ("plot", "`fpbench figure RUN NAME` draws"),
     ("help", "`fpbench --help` lists all"),
 ])  # fmt: skip
 def test_a_command_named_as_people_would_is_answered(name, answer, command):
