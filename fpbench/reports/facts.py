@@ -137,6 +137,11 @@ def _code_slices(report: ReportRows, place: int, X: DataFrame) -> Codes:
     """
     column, own = report.columns[place], report.cells[:, place]
     if column.is_threshold:
+        if column.name in X:
+            raise InputError(
+                f"column {column.name!r}: of the report these are thresholds of scores, and the "
+                "people have a column of this name: rename that one"
+            )
         return np.full(len(X), -1)
     codes = column.code(X)
     held = np.append(np.isin(np.arange(len(column.values)), codes), True)  # uncut, at the end

@@ -55,18 +55,18 @@ def read_interval(text: str) -> Interval | None:
         plain = re.sub(words if words.endswith("$") else f"^(?:{words})$", sign, plain)
     if match := _BRACKETS.fullmatch(plain):
         first, low, high, last = match.groups()
-        found = Interval(text, _to_float(low), _to_float(high), first == "[", last == "]")
+        interval = Interval(text, _to_float(low), _to_float(high), first == "[", last == "]")
     elif match := _SIGN.fullmatch(plain):
         sign, number = match[1], _to_float(match[2])
-        found = Interval(
+        interval = Interval(
             text, -math.inf if "<" in sign else number, math.inf if ">" in sign else number,
             sign != ">", sign != "<",
         )  # fmt: skip
     elif match := _BETWEEN.fullmatch(plain):
-        found = Interval(text, _to_float(match[1]), _to_float(match[2]), None, None)
+        interval = Interval(text, _to_float(match[1]), _to_float(match[2]), None, None)
     else:
         return None
-    return found if found.low <= found.high else None
+    return interval if interval.low <= interval.high else None
 
 
 def code_intervals(

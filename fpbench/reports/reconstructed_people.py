@@ -113,14 +113,14 @@ def reconstruct_people(
     names = [column.name for column in report.columns]
     if taken := set(names).intersection(_TOLD):
         raise InputError(f"the report has a column {min(taken)!r}: rename it")
-    X, groups, given = read_people(X, groups, predictions=predictions, labels=labels)
+    X, groups, vectors = read_people(X, groups, predictions=predictions, labels=labels)
     check_people(X)
-    predicted = check_bits(given["predictions"], len(X), "predictions")
+    predicted = check_bits(vectors["predictions"], len(X), "predictions")
     labelled = np.zeros(len(X), np.int64)
     if report.needs_labels.any():
-        if given["labels"] is None:
+        if vectors["labels"] is None:
             raise InputError("a metric of the report looks at labels: give labels")
-        labelled = check_bits(given["labels"], len(X), "labels")
+        labelled = check_bits(vectors["labels"], len(X), "labels")
     columns = [column.code(X) for column in report.columns]
     coded = code_groups(groups, len(X), report.groups)
     people = np.column_stack([*columns, coded, labelled, predicted])

@@ -198,7 +198,7 @@ class SliceColumn:
     @property
     def is_threshold(self) -> bool:
         """Whether its values are thresholds of scores, as those of `score at least` are."""
-        return bool(_CUT.fullmatch(self.name))
+        return split_threshold(self.name) is not None
 
     @check_arguments
     def code(self, people: DataFrame) -> Codes:
@@ -242,10 +242,18 @@ class SliceColumn:
         return np.where(np.isnan(numbers), -1, place).astype(np.int64)
 
 
+def split_threshold(name: str) -> tuple[str, str] | None:
+    """The scores, and `at least` or `above`, of a column of thresholds; None of another name."""
+    match = _CUT.fullmatch(name)
+    return (match[1], match[2]) if match else None
+
+
 def cut_scores_of(column: SliceColumn, people: DataFrame, code: int) -> Codes:
     """(n,) predictions at one of the thresholds of a column; InputError if a score is missing."""
-    name, sign = re.split(" (at least|above)$", column.name)[:2]
-    own, least = find_column(people, name), column.values[code]
+    split, least = split_threshold(column.name), column.values[code]
+    assert split is not None
+    name, sign = split
+    own = find_column(people, name)
     if not _is_number(own) or own.isna().any() or not _reads_as_number(least):
         raise InputError(
             f"column {column.name!r}: {least!r} is no threshold, or scores of {name!r} are "
@@ -323,7 +331,7 @@ def find_column(people: DataFrame, name: str, more: str = "") -> Series:
 
 def _shorten(text: str) -> str:
     """The text of a bin with its numbers as `format_edge` writes them."""
-    return re.sub(_NUMBER, lambda found: format_edge(float(found[0])), text)
+    return re.sub(_NUMBER, lambda number: format_edge(float(number[0])), text)
 
 
 def format_edge(edge: float) -> str:

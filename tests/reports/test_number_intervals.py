@@ -185,6 +185,9 @@ def test_points_of_a_roc_are_predictions_at_thresholds(above):
     exact = {facts.name(i) for i in np.flatnonzero((facts.low == facts.high).all(axis=1))}
     assert len(exact) >= 2 * 3  # people selected and rejected at each threshold
     assert any(f"score {'above' if above else 'at least'} 0.55555, predicted 1" in e for e in exact)
+    taken = X.assign(**{f"score {'above' if above else 'at least'}": "a"})
+    with pytest.raises(InputError, match="the people have a column of this name: rename"):
+        report.facts(taken, PEOPLE.hired, PEOPLE.good)
     other, _ = read(table, threshold=f"score {'at least' if above else 'above'}")
     with pytest.raises(InputError, match="the report is about other people"):
         check_facts(other)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
 from pydantic import Field
 
 from fpbench import Correction, Corrector, Measure, Problem
@@ -56,13 +55,7 @@ class Likeliest(Corrector):
         if best.groups is None:
             status = SolverStatus.INFEASIBLE if best.proven else SolverStatus.TIMEOUT
             return Correction(None, status)
-        values = best.groups.astype(problem.guess.dtype)
-        changed = values != problem.guess
-        costs = np.ones(len(values)) if problem.weights is None else problem.weights
-        return Correction(
-            values,
-            None,
-            objective=float(costs[changed].sum()),
-            moves=CountedProblem(problem).moves(values),
-            measures={"likeliest_gap": 0.0 if best.proven else best.bound - best.log_likelihood},
+        gap = 0.0 if best.proven else best.bound - best.log_likelihood
+        return CountedProblem(problem).correction_of(
+            best.groups.astype(problem.guess.dtype), measures={"likeliest_gap": gap}
         )

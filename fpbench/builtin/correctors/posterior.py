@@ -68,13 +68,8 @@ class Posterior(Corrector):
         guessed = chances[np.arange(len(chances)), problem.guess]
         values = np.where(guessed >= (1 - _SAME) * most, problem.guess, likely)
         values = values.astype(problem.guess.dtype)
-        changed = values != problem.guess
-        costs = np.ones(len(values)) if problem.weights is None else problem.weights
-        return Correction(
+        return CountedProblem(problem).correction_of(
             values,
-            None,
-            objective=float(costs[changed].sum()),
-            moves=CountedProblem(problem).moves(values),
             posterior=chances,
             measures={
                 "claim_bits": None if math.isnan(answer.claim_bits) else answer.claim_bits,

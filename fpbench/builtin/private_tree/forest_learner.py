@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from fpbench import Guarantee, Learner, Mechanism, Sample
+from fpbench import Guarantee, Sample
 from fpbench.builtin.learners._fitted import as_labels
 from fpbench.builtin.private_tree.fitted import PrivateTree, PrivateTreeBatch
 from fpbench.builtin.private_tree.growth import grow_trees
 from fpbench.builtin.private_tree.recipe import TreeRecipe, divide_epsilon
-from fpbench.builtin.private_tree.tree_learner import encode_declared, prepare
+from fpbench.builtin.private_tree.tree_learner import (
+    LeafMechanism,
+    MostPeople,
+    RecipeLearner,
+    Thresholds,
+    encode_declared,
+    prepare,
+)
 from fpbench.data import Domain
 from fpbench.models import PublishedTree
 from fpbench.plugin import Codes
@@ -65,7 +72,7 @@ class PrivateForestModel:
         return tree.apply(encode_declared(self.domain, features))
 
 
-class PrivateForest(Learner):
+class PrivateForest(RecipeLearner):
     """Forest of random trees whose leaves have noisy counts: epsilon-differential privacy.
 
     The splits of a complete tree are drawn without looking at people: a feature uniformly, then one
@@ -82,9 +89,6 @@ class PrivateForest(Learner):
         "Gorgé, Ferry, Gambs, Vidal. Training Set Reconstruction from Differentially Private "
         "Forests: How Effective is DP? SaTML 2026"
     )
-    needs = frozenset({"features", "labels"})
-    gives_scores = True
-
     epsilon: float = Field(
         1.0,
         ge=LEAST_EPSILON,
@@ -93,30 +97,14 @@ class PrivateForest(Learner):
     )
     trees: int = Field(10, ge=1, le=1000, description="number of trees, which share epsilon")
     max_depth: int = Field(5, ge=1, le=16, description="levels of splits; trees are complete")
-    thresholds: int = Field(
-        64, ge=1, le=10_000, description="number of regular candidate thresholds of a number"
-    )
-    most_people: int = Field(
-        1_000_000, ge=2, le=2**53, description="public bound on the number of training people"
-    )
-    mechanism: Mechanism | None = Field(
-        None, description="adds noise to the counts in the leaves; laplace by default"
-    )
-
-    @model_validator(mode="after")
-    def _check_recipe(self) -> PrivateForest:
-        self.recipe()
-        return self
+    thresholds: Thresholds = 64
+    most_people: MostPeople = 1_000_000
+    mechanism: LeafMechanism = None
 
     @property
     def gives_trees(self) -> bool:
         """Always."""
         return True
-
-    @property
-    def protects(self) -> frozenset[str]:
-        """All columns that it trains on; none without a guarantee."""
-        return self.needs if self.recipe().guarantee else frozenset()
 
     def recipe(self) -> TreeRecipe:
         """The parameters of one tree."""

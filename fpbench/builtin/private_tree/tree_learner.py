@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,7 +141,41 @@ def prepare(
     return domain, candidates, domain.fit(people.features)
 
 
-class TreeLearner(Learner):
+Thresholds = Annotated[
+    int,
+    Field(ge=1, le=10_000, description="number of regular candidate thresholds of a number"),
+]
+MostPeople = Annotated[
+    int, Field(ge=2, le=2**53, description="public bound on the number of training people")
+]
+LeafMechanism = Annotated[
+    Mechanism | None,
+    Field(description="adds noise to the counts in the leaves; laplace by default"),
+]
+
+
+class RecipeLearner(Learner, ABC):
+    """A learner of private trees, whose parameters are those of a recipe."""
+
+    needs = frozenset({"features", "labels"})
+    gives_scores = True
+
+    @abstractmethod
+    def recipe(self) -> TreeRecipe:
+        """The parameters of one tree."""
+
+    @model_validator(mode="after")
+    def _check_recipe(self) -> Self:
+        self.recipe()
+        return self
+
+    @property
+    def protects(self) -> frozenset[str]:
+        """All columns that it trains on; none without a guarantee."""
+        return self.needs if self.recipe().guarantee else frozenset()
+
+
+class TreeLearner(RecipeLearner):
     """Parameters and training of private trees."""
 
     measures = Measure.table("asked", """
@@ -155,9 +190,6 @@ class TreeLearner(Learner):
         tree_warning | neither | set if the tree predicts one label for everybody
     """)  # fmt: skip
 
-    needs = frozenset({"features", "labels"})
-    gives_scores = True
-
     epsilon: float = Field(
         1.0,
         ge=LEAST_EPSILON,
@@ -169,20 +201,9 @@ class TreeLearner(Learner):
     max_depth: int = Field(6, ge=1, le=16, description="levels of splits; the tree is complete")
     criterion: Criterion = Field("gini", description="impurity that splits reduce")
     selection: Selection = Field("noisy-max", description="private mechanism that chooses a split")
-    thresholds: int = Field(
-        64, ge=1, le=10_000, description="number of regular candidate thresholds of a number"
-    )
-    most_people: int = Field(
-        1_000_000, ge=2, le=2**53, description="public bound on the number of training people"
-    )
-    mechanism: Mechanism | None = Field(
-        None, description="adds noise to the counts in the leaves; laplace by default"
-    )
-
-    @model_validator(mode="after")
-    def _check_recipe(self) -> TreeLearner:
-        self.recipe()
-        return self
+    thresholds: Thresholds = 64
+    most_people: MostPeople = 1_000_000
+    mechanism: LeafMechanism = None
 
     @property
     def gives_rules(self) -> bool:
@@ -198,11 +219,6 @@ class TreeLearner(Learner):
     def gives_baseline(self) -> bool:
         """Always."""
         return True
-
-    @property
-    def protects(self) -> frozenset[str]:
-        """All columns that it trains on; none without a guarantee."""
-        return self.needs if self.recipe().guarantee else frozenset()
 
     def recipe(self) -> TreeRecipe:
         """Its parameters for `grow_trees`."""

@@ -88,21 +88,21 @@ def show_leaderboard(
         show_sheet(curves)
 
 
-def show_answer(made: Sequence[Leaderboard], run: Path, *, long: bool = False) -> None:
+def show_answer(boards: Sequence[Leaderboard], run: Path, *, long: bool = False) -> None:
     """Show what a run found: the findings about its one data set, or a sentence about each.
 
     `long`: whether to show the leaderboards, too; those without findings are shown anyway.
     """
-    found = [(board, board.findings) for board in made if board.findings]
-    if found and not long:
-        made = [b for b in made if b.findings is None and not b.scope.startswith("overall")]
-    show_leaderboards(made)
-    if len(found) == 1:
-        show_findings(*found[0])
-    for board, findings in found[:MOST] if len(found) > 1 else ():
+    pairs = [(board, board.findings) for board in boards if board.findings]
+    if pairs and not long:
+        boards = [b for b in boards if b.findings is None and not b.scope.startswith("overall")]
+    show_leaderboards(boards)
+    if len(pairs) == 1:
+        show_findings(*pairs[0])
+    for board, findings in pairs[:MOST] if len(pairs) > 1 else ():
         console.show_line(": ".join([*board.apart, findings.summary]))
         _show_alarms(board)
-    if found:
+    if pairs:
         _show_next(run)
 
 

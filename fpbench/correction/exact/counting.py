@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,6 +169,15 @@ class CountedProblem:
         if status is SolverStatus.OPTIMAL:
             bound = cost
         return Correction(values, status, cost, bound, self.moves(values))
+
+    def correction_of(self, values: Codes, **more: Any) -> Correction:
+        """What a change of everybody's guess costs and moves, with no claim that it is cheapest.
+
+        `more`: other fields of the correction.
+        """
+        changed = values != self.problem.guess
+        cost = float(self._costs[changed].sum())
+        return Correction(values, None, objective=cost, moves=self.moves(values), **more)
 
     def moves(self, values: Codes) -> NDArray[np.int64]:
         """(2, K, K) people by prediction, group guessed and corrected group, changes only."""

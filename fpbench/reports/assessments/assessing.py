@@ -366,11 +366,8 @@ def _search_change(
 
     there = series.predictions[:, -1] >= 0
     own = np.zeros(len(X), np.int64) if labels is None else check_bits(labels, len(X), "labels")
-    known = truth is not None and series.groups == series.last.groups
-    people = ReportedPeople(
-        X[there], series.predictions[there, -1], own[there],
-        truth[there] if known and truth is not None else None,
-    )  # fmt: skip
+    groups = truth[there] if truth is not None and series.groups == series.last.groups else None
+    people = ReportedPeople(X[there], series.predictions[there, -1], own[there], groups)
     return find_least_change(
         replace(series.last, people=people), lambda changed: read(changed).facts, find_reader,
         allowed, seconds=seconds, tell=tell, rng=rng, protects=protects,

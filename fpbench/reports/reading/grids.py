@@ -308,7 +308,7 @@ def _cut_headings(words: Sequence[str], parts: int) -> list[str] | None:
 
 def _drop_markup(text: str) -> str:
     """A text without what LaTeX and Markdown write around it."""
-    while (plain := _MARKUP.sub(lambda found: found[found.lastindex or 0], text)) != text:
+    while (plain := _MARKUP.sub(lambda match: match[match.lastindex or 0], text)) != text:
         text = plain
     return re.sub(r"\\([%&#$_ ])", r"\1", text).strip()
 

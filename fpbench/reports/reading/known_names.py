@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.text import hyphenate
 from fpbench.reports.reading.cells import drop_marks
-from fpbench.reports.slices import name_values, strip_zeros
+from fpbench.reports.slices import name_values, split_threshold, strip_zeros
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -130,8 +130,8 @@ class KnownNames:
 
     def find_scores(self, text: str) -> str:
         """The people's column of numbers whose thresholds a name like `score at least` tells."""
-        name = re.sub(" (?:at least|above)$", "", text)
-        return self.find_number(name) if name != text else ""
+        split = split_threshold(text)
+        return self.find_number(split[0]) if split else ""
 
     def list_scores(self) -> list[str]:
         """The people's columns that are called scores, probabilities or risks."""

@@ -128,7 +128,7 @@ def read_heading(text: str) -> tuple[Reading | None, bool]:
     text = _BOTH.sub(" ", drop_marks(text).casefold())
     percent = bool(re.search(r"%|\b(?:percent|percentage|pct)\b", text))
     plain = text.replace("#", " number ").replace("%", " percent ")
-    plain = _BRACKETS.sub(lambda found: " " if _is_unit(found[1]) else f" {found[1]} ", plain)
+    plain = _BRACKETS.sub(lambda match: " " if _is_unit(match[1]) else f" {match[1]} ", plain)
     for old, new in (("\u00e4", "ae"), ("\u00f6", "oe"), ("\u00fc", "ue"), ("\u00e9", "e")):
         plain = plain.replace(old, new)
     plain = re.sub(r"\bin +percent", "percent", plain)

@@ -107,8 +107,8 @@ def read_tables(
             f"{', '.join(there) or 'nothing'} (--map GROUP=NAME says what a text of it stands for)"
         )
     builder = _Builder(mine, chosen, unit, decimals, names.frame)
-    said = any(read_heading(meaning)[0] for meaning in names.mapping.values())
-    if not said and decimals != FULL:  # which programs tell, and not people
+    mapped = any(read_heading(meaning)[0] for meaning in names.mapping.values())
+    if not mapped and decimals != FULL:  # which programs tell, and not people
         builder.refuse_shares()
     frame = builder.to_frame()
     if groups is None:
