@@ -7,7 +7,7 @@ a sum over that table. The fit sees noisy counts and public numbers only, so it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -28,11 +28,6 @@ _Codes = NDArray[np.int64]
 _SPREAD, _DECAY = 1.0, 3.0
 """Standard deviation of the logit of everybody's share before anything is measured, and how many
 times smaller that of an effect is for each column that it crosses."""
-_SCALE, _MOST, _WEIGHT, _DRAWS = 0.25, 4.0, 1.0, 10
-"""Least factor of the variances of effects, which is assumed until noisy counts tell more; the
-greatest; what the least counts for beside them; and draws of effects that tell what to expect."""
-_UNKNOWN = 1e9
-"""Standard deviation of counts that were not measured."""
 _LEAST = 0.01
 """Least standard deviation that the fit assumes: whole numbers are certain with it."""
 _STEPS = 300
@@ -218,9 +213,8 @@ def fit_people(marginals: Marginals, noisy: NoisyMarginals, groups: int) -> _Cod
     cell of the tables and of the tables that are part of them. Effects are normal, with a standard
     deviation of 3^-c where c columns are crossed; noise is taken for normal, with its own. The
     likeliest effects are found, so that what noise hides is shrunk to the rates of larger slices:
-    in the limit, to those of everybody in the slice, which are public. Effects are all the smaller
-    the less groups' rates in slices differ beyond noise (`_find_scale`). Numbers are then made
-    whole such that rates differ least from it, and numbers little.
+    in the limit, to those of everybody in the slice, which are public. Numbers are then made whole
+    such that rates differ least from it, and numbers little.
     """
     cells, members = marginals.cells, marginals.members
     sizes = marginals.sizes[:, None].astype(np.float64)
@@ -247,43 +241,11 @@ def fit_people(marginals: Marginals, noisy: NoisyMarginals, groups: int) -> _Cod
         return float(value), back.ravel() + scaled
 
     start = np.zeros(effects.shape[1] * free)
-    near = 1.0 if deviation.max(initial=0.0) > 1 else 0.0  # else numbers are known to a person
-    if near:
-        scale = _find_scale(marginals, noisy, deviation, share, len(start))
-        spread = np.where(spread < _SPREAD, spread * scale, spread)
-    steps = _STEPS if near else 4 * _STEPS  # numbers that are nearly certain are fitted slowly
+    known = deviation.max(initial=0.0) <= 1  # to a person: then the fit takes longer
+    steps = 4 * _STEPS if known else _STEPS
     options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": 20}
     optimum = minimize(descend, start, jac=True, method="L-BFGS-B", options=options)
-    return _make_whole(marginals, sizes * share(optimum.x), near)
-
-
-def _find_scale(
-    marginals: Marginals,
-    noisy: NoisyMarginals,
-    deviation: _Floats,
-    share: Callable[[_Floats], _Floats],
-    effects: int,
-) -> float:
-    """The standard deviation of effects, relative to the assumed one, by the method of moments.
-
-    Squares of groups' differences from the rate of their slice, less those of noise, are compared
-    with the expected ones, each weighted by what it tells.
-    """
-    contrasts, rng = marginals.contrasts, np.random.default_rng(0)
-    measured = noisy.answers.shape[1]
-    known = np.isfinite(noisy.answers).all(axis=1)
-    noise = contrasts**2 @ np.where(known, deviation, _UNKNOWN) ** 2
-    off = (contrasts @ np.nan_to_num(noisy.answers)) ** 2
-    sizes = marginals.sizes[:, None]
-    drawn = [
-        contrasts @ (marginals.cells @ (sizes * share(rng.normal(size=effects))[:, -measured:]))
-        for _ in range(_DRAWS)
-    ]
-    expected = (np.array(drawn) ** 2).mean(axis=(0, 2))
-    weight = expected / np.maximum(noise + expected, _LEAST**2) ** 2
-    excess = weight @ (off.mean(axis=1) - noise)
-    variance = (_SCALE * _WEIGHT + excess) / (_WEIGHT + weight @ expected)
-    return float(np.clip(variance, _SCALE, _MOST) ** 0.5)
+    return _make_whole(marginals, sizes * share(optimum.x), 0.0 if known else 1.0)
 
 
 def _find_effects(marginals: Marginals) -> tuple[csr_array, _Floats]:

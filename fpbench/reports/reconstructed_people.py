@@ -341,7 +341,7 @@ class _Program:
         low, high, most = part.low, part.high, self.most[part.rows]
         order = np.argsort(-self.expected[part.rows], kind="stable")
         open_ = np.ones(len(most), np.bool_)  # whole tables have them
-        linear = (tables > _NEAR).all(axis=0)  # all tables have them
+        linear = tables.min(axis=0, initial=np.inf) > _NEAR  # all tables have them
         for whole in (False, True):
             for done, row in enumerate(order):
                 if not open_[row] or not (whole or linear[row]):

@@ -12,8 +12,6 @@ from fpbench.components.spec import resolve_component
 from fpbench.privacy.marginal_release import (
     Marginals,
     NoisyMarginals,
-    _find_effects,
-    _find_scale,
     _make_whole,
     fit_people,
     measure_marginals,
@@ -191,18 +189,3 @@ def test_whole_numbers_keep_the_rates_of_slices():
         for people in (_make_whole(marginals, wanted, 1.0), alone)
     ]
     assert off[0] < 0.6 * off[1]
-
-
-@pytest.mark.parametrize(("apart", "least", "most"), [(0.0, 0.5, 0.8), (0.6, 1.2, 2.0)])
-def test_effects_are_as_large_as_groups_differ_beyond_noise(apart, least, most):
-    marginals, true = make_pairs(np.random.default_rng(0), 3000, apart)
-    noisy = NoisyMarginals(marginals.cells @ true[:, 1:], "gaussian", np.full(54, 2.0), None)
-    many = _find_effects(marginals)[0].shape[1]
-    effects, spread = _find_effects(marginals)
-
-    def share(scaled):
-        chosen = 1 / (1 + np.exp(-marginals.members @ (effects @ (spread * scaled[:, None]))))
-        return np.hstack([1 - chosen, chosen])
-
-    width = np.full(marginals.cells.shape[0], 2.0)
-    assert least <= _find_scale(marginals, noisy, width, share, many) <= most

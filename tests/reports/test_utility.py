@@ -8,6 +8,7 @@ import pytest
 
 from fpbench import FairnessReport, InputError
 from fpbench.reports import ReportUtility, measure_utility
+from fpbench.reports.utility import measure_nothing
 
 RATES = {"selection-rate": None, "true-positive-rate": 1, "false-positive-rate": 0}
 
@@ -80,6 +81,20 @@ def test_utility_is_that_of_a_loop(metrics, defences):
         wanted,
     )  # fmt: skip
     assert 0 < utility.disparities_visible <= 1
+
+
+def test_whoever_is_told_nothing_takes_the_rate_of_the_slice():
+    people = make_people()
+    X, predictions, groups, labels = people
+    metrics = ["selection-rate", "true-positive-rate"]
+    exact = publish(people, labels=True, order=1, metrics=metrics)
+    errors = []
+    for who in (np.ones(len(X), bool), labels == 1):
+        for inside in [who, *(who & (X[name] == v) for name in "uv" for v in X[name].unique())]:
+            for group in "xyz":
+                if (mine := inside & (groups == group)).sum() >= 10:
+                    errors.append(abs(predictions[inside].mean() - predictions[mine].mean()))
+    assert measure_nothing(exact) == pytest.approx(np.mean(errors))
 
 
 def test_numbers_of_people_show_rates():
