@@ -435,9 +435,14 @@ class _BitReader:
         blank: bool = False,
     ) -> Codes:
         """(n,) as `column`; of scores, whether they reach the threshold."""
-        if threshold is None:
-            return self.column(frame, name, file, blank)
         scores = frame[name]
+        if threshold is None:
+            if scores.dtype.kind in "iuf" and scores.nunique() > 2:
+                raise InputError(
+                    f"{file}, column {name!r}: {scores.nunique()} numbers, not two: of scores, "
+                    "name the least that counts as 1, --threshold"
+                )
+            return self.column(frame, name, file, blank)
         if scores.dtype.kind not in "iuf":
             raise InputError(f"{file}, column {name!r}: --threshold is for scores, not texts")
         missing = np.asarray(scores.isna())
