@@ -77,6 +77,16 @@ SHAPES = {
     "groups in brackets": "department,Hire rate (Female) [%],Hire rate (Male) [%]\n" + "".join(
         f"{d},{100 * BY_BOTH.loc[(d, 'Female'), 'mean']:.1f},{100 * BY_BOTH.loc[(d, 'Male'), 'mean']:.1f}\n"
         for d in ("Sales", "Legal", "R&D")),
+    "lines of JSON": write_rows('{{"sex": "{0}", "n": {1}, "hired": {2}}}\n'),
+    "totals of groups": "sex,hired,total\n" + write_rows("{0},{2},{1}\n"),
+    "totals below groups": "department,Female,,Male,\n,hired,All,hired,All\n" + "".join(
+        f"{d}," + ",".join(f"{BY_BOTH.loc[(d, s), 'sum']},{BY_BOTH.loc[(d, s), 'size']}"
+                           for s in ("Female", "Male")) + "\n" for d in ("Sales", "Legal", "R&D")),
+    "totals beside a metric": "metric,Female,Male\nhired,{},{}\ntotal,{},{}\n".format(
+        *BY_SEX["sum"], *BY_SEX["size"]),
+    "totals over slices": "Hired\nsex,Legal,R&D,Sales,Total\n" + "".join(
+        f"{s}," + ",".join(str(BY_BOTH.loc[(d, s), "sum"]) for d in ("Legal", "R&D", "Sales"))
+        + f",{BY_SEX.loc[s, 'sum']}\n" for s in ("Female", "Male")),
     "a titled half": "Department: Sales\nSelection rates, 2026\nsex,rate,n\n" + "".join(
         f"{s},{BY_BOTH.loc[('Sales', s), 'mean']:.4f},{BY_BOTH.loc[('Sales', s), 'size']}\n"
         for s in ("Female", "Male")),
@@ -92,6 +102,18 @@ def test_what_programs_print_is_read_as_the_peoples_numbers(shape):
     assert (facts.low <= true).all()
     assert (true <= facts.high).all()
     assert (facts.low == facts.high).all(axis=1).any()  # numbers, and not ranges, are told
+
+
+@pytest.mark.parametrize("heading", ["total", "All", "Female total", "gesamt"])
+def test_totals_of_groups_are_their_people(heading):
+    other = heading.replace("Female", "Male")
+    rows = write_rows("{0},{2},{1}\n")
+    if "Female" in heading:
+        rows = f",{heading},Female hired,{other},Male hired\n,"
+        rows += ",".join(f"{size},{hired}" for size, hired, _ in BY_SEX.itertuples(index=False))
+        rows += "\n"
+    report = read(rows if "Female" in heading else f"sex,hired,{heading}\n{rows}")
+    assert report.n.tolist() == BY_SEX["size"].tolist()
 
 
 NAMED = "".join(f"{sex},{n}\n" for sex, n in zip(BY_SEX.index, BY_SEX["sum"], strict=True))

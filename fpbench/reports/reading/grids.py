@@ -377,11 +377,16 @@ def _parse_workbook(content: bytes, name: str) -> list[Grid]:
 
 
 def _parse_json(text: str, name: str) -> Grid:
-    """A list of objects, one a row; an object of columns; or what pandas' `orient="split"` has."""
+    """A list of objects, or lines, one a row; an object of columns; or pandas' `orient="split"`."""
     import pandas as pd
 
     try:
-        whole = json.loads(text)
+        try:
+            whole = json.loads(text)
+        except json.JSONDecodeError as error:
+            if error.msg != "Extra data":
+                raise
+            whole = [json.loads(line) for line in text.splitlines() if line.strip()]
         if isinstance(whole, dict) and isinstance(whole.get("rows"), dict | list):
             whole = whole["rows"]
         if isinstance(whole, dict) and isinstance(whole.get("data"), list):

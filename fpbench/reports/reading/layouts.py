@@ -267,6 +267,8 @@ class _Column:
     percent: bool = False
     keys: dict[str, str] = field(default_factory=dict)
     """What its heading says of all of its numbers."""
+    total: bool = False
+    """Whether its heading says that these are totals."""
     median_of: str = ""
     """The people's column whose medians these are."""
     unread: str = ""
@@ -416,6 +418,7 @@ class _Block:
         self._find_bits(columns)
         self._find_measure(columns)
         self._find_level_keys(columns)
+        self._find_totals(columns)
         self._check_columns(columns)
         self._check_titles(columns)
         numbers = [j for j, column in enumerate(columns) if not column.key and not column.unread]
@@ -631,7 +634,7 @@ class _Block:
             column.keys[counted] = bit
             return
         if is_total(text):
-            column.keys.setdefault("@total", text)
+            column.total = True
             return
         if dimension is not None:
             column.keys[dimension] = names.find_values(dimension).get(fold(text), text)
@@ -656,6 +659,7 @@ class _Block:
                     f"{groups[1][0]!r}"
                 )
             column.keys.update(groups)
+            column.total |= is_total(text.rsplit(maxsplit=1)[-1])
             return
         if crossing := names.find_crossing(text):
             column.keys.update(crossing)
@@ -715,7 +719,7 @@ class _Block:
         """The column of numbers, after all of its heading was read."""
         if column.unread:
             return column
-        if column.keys.pop("@total", None) and not column.keys:
+        if column.total and not column.keys:
             follows = fold(column.name) != "sum"  # which may be of predictions
             return replace(column, unread="is of everybody", follows=follows)
         if "@value" in column.keys:
@@ -783,6 +787,24 @@ class _Block:
             ):
                 column.unread, column.reading = "", Reading("selection-rate")
                 column.percent |= own == "percent"
+
+    def _find_totals(self, columns: list[_Column]) -> None:
+        """Take totals for the people of a group, unless they are over what headings name."""
+        numbers = [column for column in columns if not column.key and not column.total]
+        for column in columns:
+            own = column.keys
+            read = {
+                other.reading.metric for other in numbers if other.reading and other.keys == own
+            }
+            cut = any(other.keys.items() > own.items() for other in numbers)
+            if (
+                column.total
+                and column.reading is None
+                and read
+                and not cut
+                and "people" not in read
+            ):
+                column.reading, column.unread, column.follows = Reading("people"), "", False
 
     def _find_bits(self, columns: list[_Column]) -> None:
         """Take two headings for the values of predictions, if nothing else has such values."""
@@ -1058,6 +1080,8 @@ class _Block:
             reading, percent = None, False
             if text := keys.get(_METRIC, ""):
                 reading, percent = read_heading(self.names.map(text))
+                if is_total(text):
+                    reading = Reading("people")
                 if reading is None:
                     self._refuse_misspelling(text)
                     where = self.layout.follows if is_comparison(text) else self.layout.unread
