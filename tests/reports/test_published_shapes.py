@@ -38,15 +38,16 @@ def write_rows(line, table=BY_SEX):
 
 PDF = "Bias Audit Results\n\n{}\n" + write_rows("{} {:,} {:,} {:.1%} 0.70\n")
 CODES = [COUNTS.loc[sex, bit] for sex in COUNTS.index for bit in (0, 1)]
+SUMS = [number for sex in COUNTS.index for number in (*COUNTS.loc[sex], COUNTS.loc[sex].sum())]
 SHAPES = {
     "a PDF, a blank apart": PDF.format("Sex # of Applicants # Selected Selection Rate Impact Ratio"),
     "a PDF, blanks apart": "Audit of 2026\n\nSex    # Applicants    Number selected    Impact\n"
     + write_rows("{}   {:,}  {:,}    0.70\n") + "Note: of 2 groups\n",
     "SPSS": "sex * hired\n\t\t\thired\t\tTotal\n\t\t\t0\t1\t\n"
-    "sex\tFemale\tCount\t{}\t{}\t9\n\t\t% within hired\t3%\t4%\t100%\n"
-    "\tMale\tCount\t{}\t{}\t9\n\t\t% within hired\t3%\t4%\t100%\n".format(*CODES),
+    "sex\tFemale\tCount\t{}\t{}\t{}\n\t\t% within hired\t3%\t4%\t100%\n"
+    "\tMale\tCount\t{}\t{}\t{}\n\t\t% within hired\t3%\t4%\t100%\n".format(*SUMS),
     "Stata": "       |     hired\n   sex |    0      1 |  Total\n-------+-------------+------\n"
-    "Female | {:>5} {:>6} | 1,000\n  Male | {:>5} {:>6} | 1,400\n".format(*CODES),
+    "Female | {:>5} {:>6} | {:,}\n  Male | {:>5} {:>6} | {:,}\n".format(*SUMS),
     "R xtabs": "        hired\nsex         0    1\n  Female {:4d} {:4d}\n  Male   {:4d} {:4d}\n".format(*CODES),
     "pandas crosstab": COUNTS.to_string(),
     "R ftable": CROSSED.to_string(),
@@ -84,6 +85,9 @@ SHAPES = {
                            for s in ("Female", "Male")) + "\n" for d in ("Sales", "Legal", "R&D")),
     "totals beside a metric": "metric,Female,Male\nhired,{},{}\ntotal,{},{}\n".format(
         *BY_SEX["sum"], *BY_SEX["size"]),
+    "totals over slices, rates": "Selection rates\nsex,Legal,R&D,Sales,Total\n" + "".join(
+        f"{s}," + ",".join(f"{BY_BOTH.loc[(d, s), 'mean']:.4f}" for d in ("Legal", "R&D", "Sales"))
+        + f",{BY_SEX.loc[s, 'mean']:.4f}\n" for s in ("Female", "Male")),
     "totals over slices": "Hired\nsex,Legal,R&D,Sales,Total\n" + "".join(
         f"{s}," + ",".join(str(BY_BOTH.loc[(d, s), "sum"]) for d in ("Legal", "R&D", "Sales"))
         + f",{BY_SEX.loc[s, 'sum']}\n" for s in ("Female", "Male")),

@@ -719,9 +719,8 @@ class _Block:
         """The column of numbers, after all of its heading was read."""
         if column.unread:
             return column
-        if column.total and not column.keys:
-            follows = fold(column.name) != "sum"  # which may be of predictions
-            return replace(column, unread="is of everybody", follows=follows)
+        if column.total and column.reading is None:
+            return column
         if "@value" in column.keys:
             column.keys.pop("@value")
             return column
@@ -789,22 +788,26 @@ class _Block:
                 column.percent |= own == "percent"
 
     def _find_totals(self, columns: list[_Column]) -> None:
-        """Take totals for the people of a group, unless they are over what headings name."""
+        """Say what totals are of: a group's people, all slices that headings name, or everybody."""
         numbers = [column for column in columns if not column.key and not column.total]
         for column in columns:
             own = column.keys
-            read = {
+            if not column.total or column.key or column.reading:
+                continue
+            parts = [other for other in numbers if other.keys.items() > own.items()]
+            cuts = {key for other in parts for key in other.keys} - own.keys()
+            beside = {
                 other.reading.metric for other in numbers if other.reading and other.keys == own
             }
-            cut = any(other.keys.items() > own.items() for other in numbers)
-            if (
-                column.total
-                and column.reading is None
-                and read
-                and not cut
-                and "people" not in read
-            ):
-                column.reading, column.unread, column.follows = Reading("people"), "", False
+            if any(key in self.names.secrets or is_sensitive(key) for key in cuts):
+                column.unread, column.follows = "is of everybody", True
+            elif cuts <= {PREDICTION, LABEL} if cuts else beside and "people" not in beside:
+                column.reading = Reading("people")
+            elif not cuts:
+                column.unread = "is of everybody"
+                column.follows = fold(column.name) != "sum"  # which may be of predictions
+            elif len(read := {other.reading for other in parts}) == 1:
+                column.reading = read.pop()
 
     def _find_bits(self, columns: list[_Column]) -> None:
         """Take two headings for the values of predictions, if nothing else has such values."""
