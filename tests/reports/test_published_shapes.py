@@ -79,6 +79,13 @@ SHAPES = {
         f"{d},{100 * BY_BOTH.loc[(d, 'Female'), 'mean']:.1f},{100 * BY_BOTH.loc[(d, 'Male'), 'mean']:.1f}\n"
         for d in ("Sales", "Legal", "R&D")),
     "lines of JSON": write_rows('{{"sex": "{0}", "n": {1}, "hired": {2}}}\n'),
+    "sizes beside names": "Hire rate\ndepartment,Female (n={}),\"Male, N = {:,}\"\n".format(*BY_SEX["size"])
+    + "".join(f"{d} (n={size})," + ",".join(f"{BY_BOTH.loc[(d, s), 'mean']:.1%}" for s in ("Female", "Male"))
+              + "\n" for d, size in PEOPLE.department.value_counts().items()),
+    "sizes beside names of rows": "sex,hired\n" + write_rows("{0} (N={1}),{2}\n"),
+    "women": "department,Women (hired),Women applied,Men (hired),Men applied\n" + "".join(
+        f"{d}," + ",".join(f"{BY_BOTH.loc[(d, s), 'sum']},{BY_BOTH.loc[(d, s), 'size']}"
+                           for s in ("Female", "Male")) + "\n" for d in ("Sales", "Legal", "R&D")),
     "totals of groups": "sex,hired,total\n" + write_rows("{0},{2},{1}\n"),
     "totals below groups": "department,Female,,Male,\n,hired,All,hired,All\n" + "".join(
         f"{d}," + ",".join(f"{BY_BOTH.loc[(d, s), 'sum']},{BY_BOTH.loc[(d, s), 'size']}"
@@ -106,6 +113,19 @@ def test_what_programs_print_is_read_as_the_peoples_numbers(shape):
     assert (facts.low <= true).all()
     assert (true <= facts.high).all()
     assert (facts.low == facts.high).all(axis=1).any()  # numbers, and not ranges, are told
+
+
+@pytest.mark.parametrize(
+    ("shape", "column", "by"),
+    [
+        ("sizes beside names", "value", BY_SEX),
+        ("sizes beside names of rows", "n", BY_SEX),
+        ("women", "n", BY_BOTH),
+    ],
+)
+def test_sizes_beside_names_are_read(shape, column, by):
+    sizes = getattr(read(SHAPES[shape]), column)
+    assert sorted(sizes[sizes > 1]) == sorted(by["size"])
 
 
 @pytest.mark.parametrize("heading", ["total", "All", "Female total", "gesamt"])

@@ -161,6 +161,13 @@ class KnownNames:
         own = [] if self.frame is None else list(map(str, self.frame.columns))
         return [name for name in own if name not in self.secrets]
 
+    def spell(self, secret: str) -> list[tuple[str, str]]:
+        """Names of the groups of an attribute, and the group of each; single letters aside."""
+        own = self.find_values(secret).values()
+        others = {name for names in _SAME for name in names if len(name) > 1}
+        alike = [(name, dict(self._find(name, [secret])).get(secret, "")) for name in others]
+        return [(value, value) for value in own] + [pair for pair in alike if pair[1]]
+
     def find_group(self, text: str) -> list[tuple[str, str]]:
         """Attributes and groups that a text may name."""
         return self._find(text, self.secrets)

@@ -90,6 +90,8 @@ _PUBLISHED = {"s", "z", "safe", "published", "ok", "pass", "", "false", "0", "no
 _FOOTNOTE = re.compile(
     r"(?:note|source|\*|\u2020|quelle|[(\[]?[a-z\d][)\]]|[\u00b9\u00b2\u00b3])", re.IGNORECASE
 )
+_SIZED = re.compile(r"(.*[^\s(\[,])[\s(\[,]+n\s*[=:]\s*(\d[\d.,\s]*)[)\]]?", re.IGNORECASE)
+"""A name and the number of its people, as `Female (n = 230)`."""
 _MOST_HEADS = 5
 
 
@@ -298,6 +300,7 @@ class _Block:
         self.title = title = titles[-1] if titles else ""
         depth, self.levels = self._find_heads(rows)
         self.heads, self.rows = self._fill_heads(rows[:depth]), rows[depth:]
+        self.sizes = self._split_sizes()
         self.mark = "."
         self.titled = self._read_titles()
         self.name = f"{grid.name}{f', below {show_value(title)}' if title else ''}"
@@ -356,6 +359,33 @@ class _Block:
             for place in range(keys + 1, len(row)):
                 row[place] = row[place] or (row[place - 1] if not self.grid.levels else "")
         return texts
+
+    def _split_sizes(self) -> dict[int, int]:
+        """Take sizes out of names: those of rows become a column `n`; those of headings, by it."""
+
+        def split(cell: Any) -> tuple[str, int] | None:
+            match = _SIZED.fullmatch(cell) if isinstance(cell, str) else None
+            if match is None or not (
+                self.names.find_value(match[1]) or self.names.find_crossing(match[1])
+            ):
+                return None
+            return match[1], int(re.sub(r"\D", "", match[2]))
+
+        sizes: dict[int, int] = {}
+        for row in self.heads:
+            for j, cell in enumerate(row):
+                if found := split(cell):
+                    row[j], sizes[j] = found
+        column: list[Any] = [""] * len(self.rows)
+        for place, row in enumerate(self.rows):
+            for j, cell in enumerate(row):
+                if found := split(cell):
+                    row[j], column[place] = found
+        if any(column):
+            self.rows = [[*row, size] for row, size in zip(self.rows, column, strict=True)]
+            self.heads = [[*row, ""] for row in self.heads]
+            self.heads[-1][-1] = "n"
+        return sizes
 
     def _read_titles(self) -> dict[str, str]:
         """What titles like `Sales`, or `dept: Sales`, say of the whole table."""
@@ -425,6 +455,7 @@ class _Block:
         self.mark = self._find_mark(columns, numbers)
         keys = [j for j, column in enumerate(columns) if column.key]
         rows = list(self._read_rows(columns, keys, numbers))
+        self.layout.facts += self._find_sizes(columns)
         self.layout.facts += self._make_facts(columns, numbers, rows)
 
     def _settle_meaning(self, column: _Column, columns: list[_Column], j: int) -> None:
@@ -680,14 +711,14 @@ class _Block:
         """Read a heading of a group and a metric, as `Female selection rate`."""
         found = []
         for secret in self.names.secrets:
-            for value in self.names.find_values(secret).values():
+            for name, value in self.names.spell(secret):
                 if match := re.search(
-                    rf"(?<!\w){re.escape(value)}(?!\w)|(?<![^\W_]){re.escape(value)}"
+                    rf"(?<!\w){re.escape(name)}(?!\w)|(?<![^\W_]){re.escape(name)}"
                     r"(?![^\W_])",
                     text,
                     re.IGNORECASE,
                 ):
-                    found.append((len(value), secret, value, match.span()))
+                    found.append((len(name), secret, value, match.span()))
         if not found:
             return False
         _, secret, value, (start, end) = max(found)
@@ -701,7 +732,8 @@ class _Block:
         if rest and reading is None and bit is None:
             inner = _Column("")
             if rest == text or not self._split_text(inner, rest):
-                column.unread = column.unread or self._explain(rest)
+                of_all = OF_ALL.search(hyphenate(text))
+                column.unread = column.unread or self._explain(text if of_all else rest)
                 column.follows |= is_comparison(rest)
                 column.keys[secret] = value
                 return True
@@ -1129,6 +1161,16 @@ class _Block:
                     f"{self.name}, row {place}, column {column.name!r}",
                 )  # fmt: skip
                 yield from self._bound_median(column, fact, group) if column.median_of else [fact]
+
+    def _find_sizes(self, columns: list[_Column]) -> Iterator[Fact]:
+        """The numbers of people that headings say beside names."""
+        for j, size in self.sizes.items():
+            cell = Cell(str(size), size, size)
+            where = f"{self.name}, heading {columns[j].name!r}"
+            yield Fact(
+                {**self.titled, **columns[j].keys}, Reading("people"), cell, None, False,
+                (self.grid.name, j, "people"), where,
+            )  # fmt: skip
 
     def _bound_median(self, column: _Column, fact: Fact, size: Cell | None) -> Iterator[Fact]:
         """Shares of a group's people who are at least at its median, and above: half, or more.

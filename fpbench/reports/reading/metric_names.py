@@ -52,7 +52,7 @@ _SAME: Mapping[str, str] = {
     "people": "n, count, counts, size, group-size, support, sample-size, applicants, candidates, "
     "population, frequency, freq, total-applicants, denominator, headcount, observations, obs, "
     "persons, individuals, employees, sample, cases, num-instances, applications, members, anzahl, "
-    "base, unweighted-base, "
+    "base, unweighted-base, applied, "
     "effectif, numerosita, recuento, haeufigkeit, bewerber, total-people, n-obs",
 }
 _FROM_ONE: Mapping[str, str] = {

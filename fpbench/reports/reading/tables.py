@@ -102,9 +102,11 @@ def read_tables(
     mine = [fact for fact in layout.facts if all(one in fact.keys for one in chosen)]
     if not mine:
         there = sorted({key for fact in layout.facts for key in fact.keys})
+        left = "; ".join(f"{name!r} {why}" for name, why in list(layout.unread.items())[:_LISTED])
         raise NothingToldError(
-            f"{grids[0].name}: tells nothing of {' and '.join(chosen)}; it is by "
-            f"{', '.join(there) or 'nothing'} (--map GROUP=NAME says what a text of it stands for)"
+            f"{grids[0].name}: no number that was read is of {' and '.join(chosen)}, but by "
+            f"{', '.join(there) or 'nothing'}{f'; not read: {left}' if left else ''} (--map "
+            "GROUP=NAME says what a text of it stands for)"
         )
     builder = _Builder(mine, chosen, unit, decimals, names.frame)
     mapped = any(read_heading(meaning)[0] for meaning in names.mapping.values())
