@@ -161,11 +161,17 @@ class KnownNames:
         own = [] if self.frame is None else list(map(str, self.frame.columns))
         return [name for name in own if name not in self.secrets]
 
-    def spell(self, secret: str) -> list[tuple[str, str]]:
-        """Names of the groups of an attribute, and the group of each; single letters aside."""
-        own = self.find_values(secret).values()
+    @cached_property
+    def texts(self) -> list[str]:
+        """The people's columns of texts that are no attribute."""
+        return [name for name in self.features
+                if self.frame is not None and not _is_numeric(self.frame[name])]  # fmt: skip
+
+    def spell(self, column: str) -> list[tuple[str, str]]:
+        """Names of the values of an attribute or column, and the value; single letters aside."""
+        own = self.find_values(column).values()
         others = {name for names in _SAME for name in names if len(name) > 1}
-        alike = [(name, dict(self._find(name, [secret])).get(secret, "")) for name in others]
+        alike = [(name, dict(self._find(name, [column])).get(column, "")) for name in others]
         return [(value, value) for value in own] + [pair for pair in alike if pair[1]]
 
     def find_group(self, text: str) -> list[tuple[str, str]]:
@@ -198,8 +204,7 @@ class KnownNames:
             return groups
         if self.frame is None:
             return []
-        texts = (name for name in self.features if not _is_numeric(self.frame[name]))
-        return self._find(text, texts)
+        return self._find(text, self.texts)
 
     def find_counted(self, text: str) -> str | None:
         """`PREDICTION` or `LABEL` for the name of their column; None for another text."""

@@ -708,9 +708,9 @@ class _Block:
         unknown.append(text)
 
     def _split_text(self, column: _Column, text: str) -> bool:
-        """Read a heading of a group and a metric, as `Female selection rate`."""
+        """Read a heading of a group or value and a metric, as `Female selection rate`."""
         found = []
-        for secret in self.names.secrets:
+        for secret in (*self.names.secrets, *self.names.texts):
             for name, value in self.names.spell(secret):
                 if match := re.search(
                     rf"(?<!\w){re.escape(name)}(?!\w)|(?<![^\W_]){re.escape(name)}"
@@ -721,7 +721,11 @@ class _Block:
                     found.append((len(name), secret, value, match.span()))
         if not found:
             return False
-        _, secret, value, (start, end) = max(found)
+        length, secret, value, (start, end) = max(found)
+        whose = {one for size, one, *_ in found if size == length}
+        if len(whose) > 1 and len({span for size, *_, span in found if size == length}) == 1:
+            column.unread = f"names a value of {list_meanings(map(repr, sorted(whose)))}"
+            return True
         rest = re.sub(
             r"^[\s_:|/,()\[\]-]+|[\s_:|/,(\[-]+$|^\)\s*", "", text[:start] + " " + text[end:]
         )
