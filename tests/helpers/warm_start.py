@@ -12,6 +12,7 @@ import ctypes
 import json
 import os
 import re
+import select
 import socket
 import struct
 import subprocess
@@ -106,6 +107,7 @@ class _Starter:
 
     def __init__(self, start, channel):
         self._start, self._channel, self._lock = start, channel, threading.Lock()
+        self._ready = False
 
     def __call__(self, args, executables, close_fds, pass_fds, cwd, env, *more):
         p2cread, _, _, c2pwrite, _, errwrite, _, errpipe_write, _, session, *others, prepare = more[
@@ -129,6 +131,11 @@ class _Starter:
         with self._lock:
             if self._channel is None:
                 self._channel = self._start_template()
+            timed = parse(words)[0] == "solver"  # it does not wait until the template has begun
+            if not self._ready and timed and not select.select([self._channel], [], [], 0)[0]:
+                return self._start(args, executables, close_fds, pass_fds, cwd, env, *more)
+            if not self._ready:
+                self._ready = bool(self._channel.recv(1))
             socket.send_fds(self._channel, [struct.pack("!Q", len(request))], [*ends, *passed])
             self._channel.sendall(request)
             (pid,) = struct.unpack("!i", self._channel.recv(4))

@@ -79,6 +79,7 @@ def serve(channel):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # It may have been started while a library had signals blocked, as a resource tracker is.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    channel.sendall(b"!")  # from here on, requests are answered at once
     while True:
         head, ends, _, _ = socket.recv_fds(channel, 8, 250)
         if not head:
