@@ -405,7 +405,7 @@ class Facts(Constraint):
     def list_sums(self) -> list[LinearConstraint]:
         """The facts as sums over the people of a group, for correctors that know individuals.
 
-        Noisy numbers forbid nothing, and have none; nor have clauses of several rows.
+        Noisy numbers forbid nothing, and have none; nor have clauses of several rows or groups.
         """
         sums = []
         used = ~self.noisy & ~self.derived
@@ -416,12 +416,14 @@ class Facts(Constraint):
                 inside[self.sets[[number]].indices] = 1.0
                 ends = float(self.low[number, group]), float(self.high[number, group])
                 sums.append(LinearConstraint(group, inside, *ends))
-        alone = np.bincount(self.clauses.clause, minlength=len(self.clauses)) == 1
-        for row in np.flatnonzero(alone[self.clauses.clause]).tolist():
-            factors = self.clauses.factors[row].astype(np.float64)
-            weights = factors @ self.sets[self.clauses.sets[row]].astype(np.float64)
-            group, most = int(self.clauses.group[row]), float(self.clauses.most[row])
-            sums.append(LinearConstraint(group, weights, high=most))
+        own = self.clauses
+        alone = (np.bincount(own.clause, minlength=len(own)) == 1)[own.clause]
+        for row in np.flatnonzero(alone).tolist():
+            terms = slice(*np.searchsorted(own.row, [row, row + 1]))
+            sets, groups = own.sets[terms], own.group[terms].tolist()
+            if len(set(groups)) == 1:
+                weights = own.factors[terms].astype(float) @ self.sets[sets].astype(float)
+                sums.append(LinearConstraint(groups[0], weights, high=float(own.most[row])))
         return sums
 
     def settle_noise(self) -> Facts:

@@ -400,14 +400,14 @@ class _Finder:
             p, q = pairs.T
             # Of x selected and n - x others, the least rate p / q says that p n <= q x.
             factors = sign * np.stack([p - q, p], axis=1)
-            self._add_clauses(sets, factors, group, np.zeros(len(own), np.int64))
+            self._add_clauses(sets, group, factors, np.zeros(len(own), np.int64))
 
     def _add_clauses(
-        self, sets: Codes, factors: Codes, group: Codes, most: Codes, each: int = 1
+        self, sets: Codes, group: Codes, factors: Codes, most: Codes, each: int = 1
     ) -> None:
-        """Add clauses, of `each` rows one after the other."""
-        clause = np.arange(len(group)) // each
-        self.clauses = Clauses.join([self.clauses, Clauses(sets, factors, group, most, clause)])
+        """Add clauses of one group each, of `each` rows one after the other."""
+        own = Clauses.of(sets, group[:, None], factors, most, np.arange(len(most)) // each)
+        self.clauses = Clauses.join([self.clauses, own])
 
     def _split(self, people: Codes) -> Codes:
         """(n,) the cell and prediction of each person."""
@@ -495,8 +495,8 @@ class _Finder:
             k = len(report.groups)
             sets = np.repeat(self._size + np.arange(len(keys)), k)
             self._add_clauses(
-                np.stack([sets, sets], axis=1), np.tile([1, 0], (len(sets), 1)),
-                np.tile(np.arange(k), len(keys)), np.repeat(below[:, 0] - 1, k), k,
+                sets[:, None], np.tile(np.arange(k), len(keys)), np.ones((1, 1), np.int64),
+                np.repeat(below[:, 0] - 1, k), k,
             )  # fmt: skip
             told = (high == below - 1).any(axis=1)
             self.vague += (self._size + np.flatnonzero(~told)).tolist()

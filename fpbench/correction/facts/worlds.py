@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array, csr_array, kron
 from scipy.sparse.csgraph import connected_components
 
 from fpbench.base.errors import FpbenchError
@@ -189,13 +189,10 @@ class WorldProgram(NamedTuple):
 
     def split(self) -> list[NDArray[np.intp]]:
         """Atoms that facts connect, the fewest first."""
-        many, clause, inside = len(self.low), self.clauses.clause, self.sets.tocoo()
-        sets = self.clauses.sets
-        heads = np.repeat(sets[np.searchsorted(clause, clause), 0], 2)  # of each clause, one set
-        ends = (
-            np.concatenate([inside.row, heads]),
-            np.concatenate([many + inside.col, sets.ravel()]),
-        )
+        many, inside, sets = len(self.low), self.sets.tocoo(), self.clauses.sets
+        clause = self.clauses.clause[self.clauses.row]
+        heads = sets[np.searchsorted(clause, clause)]  # of each clause, one set
+        ends = np.concatenate([inside.row, heads]), np.concatenate([many + inside.col, sets])
         size = many + len(self.people)
         edges = coo_array((np.ones(len(ends[0]), np.int8), ends), (size, size))
         label = connected_components(edges, directed=False)[1][many:]
@@ -214,8 +211,8 @@ class WorldProgram(NamedTuple):
             gone = self.sets @ rest
             low, high = low - gone, high - gone
             clauses = replace(clauses, most=clauses.most - clauses.add_up(gone))
-        touched = clauses.clause[kept[clauses.sets].any(axis=1)]
-        kept[clauses.sets[np.isin(clauses.clause, touched)]] = True
+        own = clauses.clause[clauses.row]
+        kept[clauses.sets[np.isin(own, own[kept[clauses.sets]])]] = True
         new = np.where(kept, np.cumsum(kept) - 1, -1)
         return WorldProgram(
             inside[kept], low[kept], high[kept], self.told[kept], clauses.renumber(new),
@@ -411,24 +408,27 @@ class WorldProgram(NamedTuple):
         for number, group in np.argwhere(told):
             own = count[sets.indices[sets.indptr[number] : sets.indptr[number + 1]], group]
             model.row(own, ones[: len(own)], self.low[number, group], self.high[number, group])
-        clauses = self.clauses
+        clauses, k = self.clauses, count.shape[1]
         many = len(clauses.most)
-        terms = clauses.factors.ravel(), (np.repeat(np.arange(many), 2), clauses.sets.ravel())
-        sums = coo_array(terms, (many, len(self.low))).tocsr() @ sets.astype(np.int64)
+        terms = coo_array(
+            (clauses.factors, (clauses.row, clauses.sets * k + clauses.group)),
+            (many, len(self.low) * k),
+        )
+        sums = csr_array(terms) @ kron(sets.astype(np.int64), np.eye(k, dtype=np.int64), "csr")
         starts = np.flatnonzero(np.diff(clauses.clause)) + 1
         for rows in np.split(np.arange(many), starts) if many else ():
             holds = model.columns(np.zeros(len(rows) if len(rows) > 1 else 0), 1.0, whole=whole)
             if len(holds):
                 model.row(holds, np.ones(len(rows)), 1, len(rows))
             for place, row in enumerate(rows):
-                part, group = slice(*sums.indptr[row : row + 2]), clauses.group[row]
+                part = slice(*sums.indptr[row : row + 2])
                 factors, own = sums.data[part], sums.indices[part]
-                top = np.maximum(factors, 0) @ most[own, group]
+                top = np.maximum(factors, 0) @ most.ravel()[own]
                 one, slack = holds[place : place + 1], top - clauses.most[row]
                 if slack > 0:
                     free = top if len(one) else clauses.most[row]
                     model.row(
-                        [*count[own, group], *one],
+                        [*count.ravel()[own], *one],
                         [*factors, *np.full(len(one), slack)],
                         -np.inf,
                         free,

@@ -267,5 +267,5 @@ def list_published(facts: Facts) -> Published:
     hard = facts.take(~facts.noisy)
     whole = (hard.sets.indptr, hard.sets.indices, hard.low, hard.high)
     own = hard.clauses
-    rows = (own.sets, own.factors, own.group, own.most, own.clause)
+    rows = (own.row, own.sets, own.group, own.factors, own.most, own.clause)
     return Published(*(np.asarray(array, np.int64) for array in (*whole, *rows)))

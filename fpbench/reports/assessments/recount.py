@@ -19,16 +19,17 @@ _Mask = NDArray[np.bool_]
 
 
 class Published(NamedTuple):
-    """Ranges (M, K) of the K groups' numbers in M sets, and clauses of rows as in `Clauses`."""
+    """Ranges (M, K) of the K groups' numbers in M sets, and clauses as in `Clauses`."""
 
     starts: _Whole
     members: _Whole
     """Of set s, ascending: `members[starts[s] : starts[s + 1]]`."""
     low: _Whole
     high: _Whole
+    row: _Whole
     sets: _Whole
-    factors: _Whole
     group: _Whole
+    factors: _Whole
     most: _Whole
     clause: _Whole
 
@@ -40,7 +41,8 @@ class Published(NamedTuple):
         """Whether codes of groups (n,) are a world."""
         ones = world[:, None] == np.arange(self.low.shape[1])
         counts = self.add_up(ones)
-        sums = (self.factors * counts[self.sets, self.group[:, None]]).sum(axis=1)
+        sums = np.zeros(len(self.most), np.int64)
+        np.add.at(sums, self.row, self.factors * counts[self.sets, self.group])
         kept = np.isin(self.clause, self.clause[sums <= self.most])
         inside = (self.low <= counts) & (counts <= self.high)
         return bool(ones.any(axis=1).all() and inside.all() and kept.all())

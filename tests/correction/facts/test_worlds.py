@@ -60,15 +60,15 @@ def draw_facts(seed):
     counts = members.T.astype(int) @ np.eye(k, dtype=int)[groups]
     wide = rng.integers(0, 3, (2, m, k))
     rows = int(rng.integers(1, 6))
-    sets, group = rng.integers(0, m, (rows, 2)), rng.integers(0, k, rows)
-    factors = rng.integers(-3, 4, (rows, 2))
+    shape = rows, int(rng.integers(1, 5))
+    sets, group, factors = (rng.integers(*ends, shape) for ends in ((0, m), (0, k), (-3, 4)))
     clause = np.sort(rng.integers(0, rows, rows))
     clause = np.unique(clause, return_inverse=True)[1]
-    sums = (factors * counts[sets, group[:, None]]).sum(axis=1)
+    sums = (factors * counts[sets, group]).sum(axis=1)
     # One row of each clause holds; others may not.
     first = np.diff(clause, prepend=-1) > 0
     most = sums + np.where(first, rng.integers(0, 2, rows), rng.integers(-3, 2, rows))
-    clauses = Clauses(sets, factors, group, most, clause)
+    clauses = Clauses.of(sets, group, factors, most, clause)
     tables = [(np.where(column, 0, -1), 1) for column in members.T]
     ends = counts - wide[0], counts + wide[1]
     return members, ends, clauses, Facts.from_tables(tables, *ends, clauses=clauses), groups, k
@@ -120,7 +120,7 @@ def test_facts_allow_the_same_groups_however_they_are_put_together(seed):
 
 def test_no_world_for_unknown_groups_is_a_contradiction():
     """Of two people, some group has fewer than none."""
-    nobody = Clauses(np.zeros((2, 2), np.intp), np.array([[1, 0]] * 2), np.arange(2), np.array([-1, -1]), np.zeros(2, np.intp))  # fmt: skip
+    nobody = Clauses.of(0, [[0], [1]], [[1]], [-1, -1], [0, 0])
     facts = Facts.from_tables([(np.zeros(2, np.int64), 1)], [[0, 0]], [[2, 2]], clauses=nobody)
     with pytest.raises(ContradictionError, match="set 0"):
         find_worlds(facts, np.ones((2, 2), np.bool_), None, time.perf_counter() + 60)
