@@ -18,6 +18,7 @@ from fpbench.claims.count_laws import EXACT, CountLaws, is_bounded
 from fpbench.claims.set_counts import ContradictionError, Facts, Floats, Mask
 from fpbench.claims.set_tables import SetTable, list_members
 from fpbench.reports.exact_blocks import WHOLE
+from fpbench.reports.linear_statistics import LinearRow, list_sets, needs_labels, to_clauses
 from fpbench.reports.rows import ReportRows
 from fpbench.reports.slices import (
     MISSING,
@@ -71,12 +72,8 @@ def find_facts_and_rows(
     n = len(X)
     predicted = check_bits(predictions, n, "predictions")
     labelled = None if labels is None else check_bits(labels, n, "labels")
-    if labelled is None and report.needs_labels.any():
-        row = int(np.flatnonzero(report.needs_labels)[0])
-        raise InputError(
-            f"row {row}, column 'metric': '{report.metric[row]}' looks at labels: give labels "
-            "(--label names their column)"
-        )
+    if labelled is None:
+        _check_labels(report)
     thresholds, at = _cut_scores(report, X, predicted)
     codes = [_code_slices(report, place, X) for place in range(len(report.columns))]
     finder = _Finder(report, at, labelled)
@@ -116,6 +113,8 @@ def find_facts_and_rows(
             if unsure.any():
                 finder.hide(rows[unsure], cells[unsure], inside)
     finder.add_remainders()
+    for sets in list_sets(report.statistics, report.columns, report.groups, codes, at, X, labelled):
+        finder.add_statistics(*sets)
     for where, mine, cell, inside in small:
         finder.predicted, _ = finder.seen[where[2]]
         finder.add_small_groups(where, mine, cell, inside)
@@ -124,6 +123,18 @@ def find_facts_and_rows(
         return Facts.from_counts(*nothing), np.zeros(0, np.intp), *finder.find_hidden()
     facts = finder.finish()
     return facts, finder.rows[facts.origin], *finder.find_hidden()
+
+
+def _check_labels(report: ReportRows) -> None:
+    """Refuse metrics that look at labels."""
+    where = [f"row {row}, column 'metric': " for row in np.flatnonzero(report.needs_labels)]
+    names = report.metric[report.needs_labels].tolist()
+    names += [one.metric for one in report.statistics if needs_labels(one.metric)]
+    if names:
+        raise InputError(
+            f"{''.join(where[:1])}'{names[0]}' looks at labels: give labels (--label names their "
+            "column)"
+        )
 
 
 _LISTED = 20
@@ -200,6 +211,8 @@ class _Table:
     rows: NDArray[np.intp]
     """(sets,) the row of the report; for a remainder, -1 minus the set that it remains from."""
     laws: CountLaws
+    names: tuple[str, ...] = ()
+    """Of sets of people who count alike in a statistic: that."""
 
     @cached_property
     def sizes(self) -> NDArray[np.intp]:
@@ -502,6 +515,22 @@ class _Finder:
             self.vague += (self._size + np.flatnonzero(~told)).tolist()
             self._append(where, bool(prediction >= 0), member, low, high, its)
 
+    def add_statistics(self, member: Codes, names: list[str], rows: list[LinearRow]) -> None:
+        """Add sets of people who count alike in statistics, of whose numbers only rows are known.
+
+        As of `list_sets`.
+        """
+        sizes = np.bincount(member[member >= 0], minlength=len(names)).astype(np.float64)
+        high = np.repeat(sizes[:, None], len(self.report.groups), axis=1)
+        self.vague += range(self._size, self._size + len(names))
+        self.hidden.append((member, len(names)))
+        self.suppressed.append(np.zeros(high.shape, np.bool_))
+        self.clauses = Clauses.join([self.clauses, to_clauses(rows, self._size)])
+        where = frozenset({-1}), -1, ("everybody", -1)
+        nothing = np.zeros(high.shape), high, np.zeros(len(names), np.intp)
+        self._append(where, False, member, *nothing)
+        self.tables[-1] = replace(self.tables[-1], names=tuple(names))
+
     def _bound(
         self, where: _Where, member: NDArray[np.intp], many_sets: int
     ) -> tuple[Floats, Floats]:
@@ -577,6 +606,8 @@ class _Finder:
         """A set in words."""
         table = next(t for t in reversed(self.tables) if t.first <= number)
         row = int(table.rows[number - table.first])
+        if table.names:
+            return table.names[number - table.first]
         if row < 0:
             return f"the rest of [{self.describe(-1 - row)}] without its published parts"
         text = self.report.describe_slice(row)

@@ -336,12 +336,13 @@ class FairnessReport(ReportRows):
             "noisy": self.noisy.any(),
             "suppressed": self.suppressed.any(),
         }
+        metrics = dict.fromkeys([*self.metric.tolist(), *(one.metric for one in self.statistics)])
         told = [f"{int(self.suppressed.sum()):,} suppressed" if k == "suppressed" else k
                 for k, v in kinds.items() if v]  # fmt: skip
         left = ", ".join(f"{name} ({why})" for name, why in self.left_out.items())
         return show_lines([
-            f"Fairness report: {', '.join(dict.fromkeys(self.metric.tolist()))} of "
-            f"{', '.join(self.groups)}, in {len(self):,} rows; cut by {slices}; "
+            f"Fairness report: {', '.join(metrics)} of {', '.join(self.groups)}, in "
+            f"{len(self) + len(self.statistics):,} rows; cut by {slices}; "
             f"values {' and '.join(told) or 'exact'}{f'; left out: {left}' if left else ''}"
         ])  # fmt: skip
 
@@ -386,7 +387,12 @@ class FairnessReport(ReportRows):
             frame["guarantee"] = [stated.model_dump_json(), *[""] * (len(self) - 1)]
         if self.below.any():
             frame["below"] = _blank(self.below, self.below == 0)
-        return pd.DataFrame(frame)
+        whole = pd.DataFrame(frame)
+        if not self.statistics:
+            return whole
+        blank = dict.fromkeys(column.name for column in self.columns) | {"n": None}
+        others = pd.DataFrame([blank | one.to_row() for one in self.statistics], dtype=object)
+        return pd.concat([whole.astype(object), others], ignore_index=True) if len(self) else others
 
     @classmethod
     def from_frame(

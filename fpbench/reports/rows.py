@@ -17,6 +17,7 @@ from fpbench.base.errors import InputError
 from fpbench.claims.count_laws import GAUSSIAN, LAPLACE, Floats
 from fpbench.claims.set_counts import Mask
 from fpbench.components.guarantee import Guarantee
+from fpbench.reports.linear_statistics import Statistic
 from fpbench.reports.rounding import Rounding
 from fpbench.reports.slices import (
     REPORT_METRICS,
@@ -138,6 +139,8 @@ class ReportRows:
         predictions, and in no file.
     people
         The people whom it is about, if known; never written with the rows.
+    statistics
+        Other numbers of groups, which no defence handles: reports that are protected have none.
     read_as, unread, mapped
         What a table of another form was read as, in a line; what of it was not read; and what each
         of its headings was taken for. Empty of others.
@@ -160,6 +163,7 @@ class ReportRows:
     guarantee: StatedGuarantee | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
     people: ReportedPeople | None = field(default=None, repr=False)
+    statistics: tuple[Statistic, ...] = ()
     read_as: str = ""
     unread: str = ""
     mapped: tuple[str, ...] = ()
@@ -247,14 +251,18 @@ class ReportRows:
         return block, rows
 
     def take(self, which: NDArray[Any]) -> Self:
-        """The report of some rows, by a mask or their numbers; InputError if a row is missing."""
+        """The report of some rows, by a mask or their numbers; InputError if a row is missing.
+
+        Without `statistics`.
+        """
         rows, n = to_array("which", which, "biu"), len(self.metric)
         mask = rows.dtype.kind == "b"
         if rows.ndim != 1 or (len(rows) != n if mask else np.any((rows < -n) | (rows >= n))):
             raise InputError(
                 f"which must be a mask or numbers of {n} rows, not {show_value(which)}"
             )
-        taken = replace(self, **{name: getattr(self, name)[rows] for name in _PER_ROW})
+        own = {name: getattr(self, name)[rows] for name in _PER_ROW}
+        taken = replace(self, **own, statistics=())
         return taken.state(self.stated)
 
     @property
@@ -308,4 +316,5 @@ class ReportRows:
             repr([ordered.describe_slice(row), self.groups[self.group[row]], *map(str, published)])
             for row, published in enumerate(zip(*told, strict=True))
         ]
+        lines += [repr([*one]) for one in self.statistics]
         return sha256("\n".join(sorted(lines)).encode()).hexdigest()

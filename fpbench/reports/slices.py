@@ -149,7 +149,7 @@ class SliceColumn:
                 raise InputError(f"column {name!r} has an empty value, or two of the same text")
             return cls(name, values)
         if isinstance(bins, int | np.integer):
-            numbers = _take_numbers(column.dropna())
+            numbers = take_numbers(column.dropna())
             if bins < 1 or not len(numbers) or not np.isfinite(numbers).all():
                 why = "" if np.isfinite(numbers).all() else ": a number is infinite"
                 raise InputError(f"column {name!r} cannot be cut into {bins} bins{why}")
@@ -217,7 +217,7 @@ class SliceColumn:
             category = pd.Categorical(column)
             texts, values = _name_categories(category, self.name), self.values
             if _is_number(column) and not set(values) <= set(texts):
-                inside = code_intervals(self.name, values, _take_numbers(column))
+                inside = code_intervals(self.name, values, take_numbers(column))
                 if inside is not None:
                     return inside
             # pandas turns whole numbers into floats if a value is missing: 2 becomes 2.0.
@@ -237,7 +237,7 @@ class SliceColumn:
                 f"column {self.name!r} has bins of numbers in the report, and the people have no "
                 f"number in row {row}: {column.iloc[row]!r}"
             )
-        numbers = _take_numbers(column)
+        numbers = take_numbers(column)
         place = np.searchsorted(np.asarray(self.edges), numbers, side="right")
         return np.where(np.isnan(numbers), -1, place).astype(np.int64)
 
@@ -259,7 +259,7 @@ def cut_scores_of(column: SliceColumn, people: DataFrame, code: int) -> Codes:
             f"column {column.name!r}: {least!r} is no threshold, or scores of {name!r} are "
             "missing or no numbers"
         )
-    scores, end = _take_numbers(own), float(least)
+    scores, end = take_numbers(own), float(least)
     return ((scores >= end) if sign == "at least" else (scores > end)).astype(np.int64)
 
 
@@ -405,7 +405,7 @@ def _is_number(column: Series) -> bool:
     return bool(is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype))
 
 
-def _take_numbers(column: Series) -> NDArray[np.float64]:
+def take_numbers(column: Series) -> NDArray[np.float64]:
     """The numbers of a column as in a file: 0.1 of a short float equals that of a long one."""
     if (short := str(column.dtype).casefold()) in ("float16", "float32"):
         return column.to_numpy(short, na_value=np.nan).astype(str).astype(np.float64)

@@ -389,9 +389,9 @@ def test_metrics_may_have_the_names_of_the_field(work, command):
         for name in ("ours.csv", "theirs.csv")
     ]
     assert measures[0] == measures[1]
-    frame.assign(metric="F1").to_csv(work / "theirs.csv", index=False)
+    frame.assign(metric="AUC").to_csv(work / "theirs.csv", index=False)
     bad(command("assess", "theirs.csv", *FAST),
-        "theirs.csv: row 0, column 'metric': unknown metric 'F1'; valid: selection-rate, true",
+        "theirs.csv: row 0, column 'metric': unknown metric 'AUC'; valid: selection-rate, true",
         "(leave out rows of other metrics; what they tell is not assessed)")  # fmt: skip
 
 

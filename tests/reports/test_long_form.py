@@ -44,7 +44,7 @@ FILES = [
     (TABLE.replace("selection-rate", "Selection Rate"), None),
     (TABLE.replace("selection-rate", "selection_rate"), None),
     (TABLE.replace("a,f,selection-rate", "a,f,selection-rte"), "did you mean 'selection-rate'"),
-    (TABLE.replace("selection-rate", "F1"), "unknown metric 'F1'; valid: selection"),
+    (TABLE.replace("selection-rate", "AUC"), "unknown metric 'AUC'; valid: selection"),
     (TABLE + "a,m,selection_rate,0.25,16\n", "rows 3 and 4 .* 'selection_rate'"),
     (TABLE + "a,m,rejection rate,0.75,16\n", "rows 3 and 4 .* 'rejection rate'"),
     (b"PK\x03\x04\x00\xff", "is a spreadsheet, or another zip archive: save it as CSV"),

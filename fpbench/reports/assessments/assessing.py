@@ -417,7 +417,7 @@ def _match_groups(groups: ArrayLike, series: ReportSeries, facts: Facts) -> NDAr
         low, high = (end[k] for end in ends)
         published = f"{low:g}" if low == high else f"{low:g} to {high:g}"
         if low <= counts[first, k] <= high:  # a clause about several groups or sets
-            published = "that a group is smaller, or another rate"
+            published = "that a group is smaller, or another number"
         which = f"{series.names[0]} does" if len(series.names) == 1 else "the reports do"
         raise InputError(
             f"{which} not match these groups: {counts[first, k]} people are {names[k]!r} in "
@@ -442,7 +442,7 @@ def _read_guarantees(series: ReportSeries, prior: Floats) -> _Privacy:
         return _Privacy(None, "")
     stated = []
     for name, report in zip(series.names, series.reports, strict=True):
-        if not report.noisy.all():
+        if report.statistics or not report.noisy.all():
             return _Privacy(None, f"none, for numbers of {name} have no noise")
         if (own := report.stated) is None:
             return _Privacy(None, f"none, for {name} states no guarantee of exactly these rows")

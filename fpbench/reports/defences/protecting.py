@@ -55,6 +55,7 @@ class Defences(NamedTuple):
 
 def protect_rows(report: ReportRows, defences: Defences) -> ReportRows:
     """The report with all defences; see `FairnessReport.protect`."""
+    report = replace(report, statistics=())
     _check_numbers(report, defences)
     spread = defences.complementary, defences.round_to, defences.cell_keys, defences.noise
     if any(spread) and any(column.is_threshold for column in report.columns):

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.text import hyphenate
+from fpbench.reports.linear_statistics import is_rate
 from fpbench.reports.reading.cells import drop_marks
+from fpbench.reports.reading.metric_names import Reading, read_heading
 from fpbench.reports.slices import name_values, split_threshold, strip_zeros
 
 if TYPE_CHECKING:
@@ -45,6 +47,10 @@ _OF_A_COLUMN = re.compile(
     r"[-/ ]*(?:categories|category|(?:group|band|bin|range|interval|quartile)s?|\(.*\))$"
 )
 _NAMED = re.compile(r"(.+?)\s*[:=]\s*(.+)|(.+\S)\s+(?:sub)?total", re.IGNORECASE)
+_STATISTICS = {"mean": "mean", "average": "mean", "avg": "mean", "median": "median", "sum": "sum",
+               "total": "sum"}  # fmt: skip
+_WORD = "(mean|average|avg[.]?|median|sum|total)"
+_STATISTIC = re.compile(rf"{_WORD}[ _-](?:of )?(.+)|(.+?)[ _-]*[( _-]{_WORD}\)?", re.IGNORECASE)
 _ONE, _ZERO = {"1", "1.0", "true", "yes", "positive"}, {"0", "0.0", "false", "no", "negative"}
 _MOST_VALUES = 1000
 """Different values of a column that cuts slices."""
@@ -123,10 +129,26 @@ class KnownNames:
         own = self.frame
         return name if name and own is not None and name in own and _is_numeric(own[name]) else ""
 
-    def find_median(self, text: str) -> str:
-        """The people's column of numbers whose median a heading names; "" of another heading."""
-        match = re.fullmatch(r"median[ _-](?:of )?(.+)|(.+)[ _-]median", text, re.IGNORECASE)
-        return self.find_number(match[1] or match[2]) if match else ""
+    def find_statistic(self, text: str) -> str:
+        """The statistic of the people's numbers that a text names: `median of age`; "" of others.
+
+        Of fewer people: `mean of age among selected`.
+        """
+        match = _STATISTIC.fullmatch(" ".join(text.split()))
+        if match is None:
+            return ""
+        word, of = match[1] or match[4], match[2] or match[3]
+        what = _STATISTICS[word.casefold().strip(".")]
+        if number := self.find_number(of):
+            return f"{what} of {number}"
+        name, _, among = re.sub(r"\s+(?:of|among|for)\s+(?:the )?", "\n", of).rpartition("\n")
+        reading, counted = read_heading(among)[0], self.find_counted(among)
+        if counted is not None:
+            reading = Reading("selected" if counted == PREDICTION else "labelled")
+        number = self.find_number(name)
+        if what == "median" or reading is None or is_rate(reading.metric) or not number:
+            return ""
+        return f"{what} of {number} among {reading.metric}"
 
     def find_scores(self, text: str) -> str:
         """The people's column of numbers whose thresholds a name like `score at least` tells."""

@@ -19,6 +19,7 @@ import numpy as np
 from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.text import hyphenate
+from fpbench.reports.linear_statistics import counts_people, is_statistic
 from fpbench.reports.reading.cells import (
     FULL,
     Cell,
@@ -83,6 +84,7 @@ _AGGREGATES = {
 }  # fmt: skip
 _GENERIC = {"n", "count", "counts", "number", "size", "frequency", "freq", "anzahl", "effectif"}
 """Names of numbers of those whom a title names."""
+_MEDIAN = "median of "
 _COMPARES = "compares groups"
 """Why a comparison is not read, which follows from the groups' own numbers."""
 _EXCEL = {"row-labels", "column-labels", "zeilenbeschriftungen", "spaltenbeschriftungen"}
@@ -271,12 +273,24 @@ class _Column:
     """What its heading says of all of its numbers."""
     total: bool = False
     """Whether its heading says that these are totals."""
-    median_of: str = ""
-    """The people's column whose medians these are."""
     unread: str = ""
     """Why it is not read."""
     follows: bool = False
     """Whether nothing is lost thereby."""
+
+
+def _find_counted(told: Reading | None, keys: dict[str, str]) -> Reading | None:
+    """What a number tells of the people with a prediction or label; None if it tells nothing."""
+    if not {PREDICTION, LABEL} & {*keys}:
+        return told
+    of = _COUNTING.get(keys.get(PREDICTION, ""), {"1": "labelled"})
+    among = of.get(keys.get(LABEL, ""))
+    if told is None or told.metric == "people":
+        return (
+            None if among is None or (told is None and PREDICTION not in keys) else Reading(among)
+        )
+    metric = f"{told.metric} among {among}"
+    return Reading(metric) if is_statistic(metric) else None
 
 
 def _check_same(one: dict[str, str], other: dict[str, str], where: str) -> None:
@@ -515,6 +529,10 @@ class _Block:
             return replace(column, key=key or self._find_key(column.name, filled))
         unknown: list[str] = []
         parts = self._find_aggregates(self._name_levels(parts))
+        for place, ((_, one), (_, other)) in enumerate(itertools.pairwise(parts)):
+            if names.find_statistic(both := f"{one} {other}"):
+                parts = [*parts[:place], ("", both), *parts[place + 2 :]]
+                break
         if any((cell := read_cell(one)) and cell.parts for one in filled if isinstance(one, str)):
             parts = [(level, _PERCENT.sub("", text)) for level, text in parts]
         for level, text in parts:
@@ -670,9 +688,7 @@ class _Block:
         if dimension is not None:
             column.keys[dimension] = names.find_values(dimension).get(fold(text), text)
             return
-        median_of = names.find_median(text)
-        column.median_of = column.median_of or median_of
-        reading, percent = (Reading("selection-rate"), False) if median_of else read_heading(text)
+        reading, percent = self._read_name(text)
         column.percent |= percent
         if hyphenate(text) in _HEADS[VALUE]:
             column.keys["@value"] = "1"
@@ -707,6 +723,11 @@ class _Block:
             return
         unknown.append(text)
 
+    def _read_name(self, text: str) -> tuple[Reading | None, bool]:
+        """What a name of numbers tells, and if in percent; of medians, `median of age`."""
+        statistic = self.names.find_statistic(text)
+        return (Reading(statistic), False) if statistic else read_heading(text)
+
     def _split_text(self, column: _Column, text: str) -> bool:
         """Read a heading of a group or value and a metric, as `Female selection rate`."""
         found = []
@@ -731,7 +752,7 @@ class _Block:
         )
         if rest.count(")") != rest.count("("):
             rest = rest.strip("()")
-        reading, percent = read_heading(rest) if rest else (None, False)
+        reading, percent = self._read_name(rest) if rest else (None, False)
         bit = self.names.read_bit(rest) if rest else None
         if rest and reading is None and bit is None:
             inner = _Column("")
@@ -887,7 +908,7 @@ class _Block:
     def _is_metric(self, text: str) -> bool:
         own = self.names.map(text)
         known = hyphenate(own) in UNREAD or hyphenate(own) in AMBIGUOUS
-        return read_heading(own)[0] is not None or is_comparison(own) or known
+        return self._read_name(own)[0] is not None or is_comparison(own) or known
 
     def _check_columns(self, columns: list[_Column]) -> None:
         """Note what is read and what not; refuse columns whose meaning is open."""
@@ -907,9 +928,7 @@ class _Block:
             elif column.reading or column.key:
                 metric = column.reading
                 layout.mapping[column.name] = (
-                    f"median {column.median_of}"
-                    if column.median_of
-                    else column.key.lstrip("@")
+                    column.key.lstrip("@")
                     if metric is None
                     else (f"1 - {metric.metric}" if metric.from_one else metric.metric)
                 )
@@ -965,7 +984,7 @@ class _Block:
             return mark
         for j, own in texts.items():
             reading = columns[j].reading
-            counts = reading is not None and not REPORT_METRICS[reading.metric].is_rate
+            counts = reading is not None and counts_people(reading.metric)
             for text in own:
                 if counts and re.search(r"\d\.\d{3}(?!\d)", text):
                     return ","
@@ -1118,7 +1137,7 @@ class _Block:
             hidden = fold(status) not in _PUBLISHED
             reading, percent = None, False
             if text := keys.get(_METRIC, ""):
-                reading, percent = read_heading(self.names.map(text))
+                reading, percent = self._read_name(self.names.map(text))
                 if is_total(text):
                     reading = Reading("people")
                 if reading is None:
@@ -1141,13 +1160,8 @@ class _Block:
                 _check_same(own, column.keys, f"{self.grid.name}, row {place}")
                 both = {**self.titled, **own, **column.keys}
                 told = column.reading or reading
-                if PREDICTION in both and (told is None or told.metric == "people"):
-                    told = Reading(_COUNTING[both[PREDICTION]][both.get(LABEL, "")])
-                elif told == Reading("people") and LABEL in both:
-                    if both[LABEL] == "0":
-                        continue
-                    told = Reading("labelled")
-                elif PREDICTION in both or LABEL in both or told is None:
+                told = _find_counted(told, both)
+                if told is None:
                     continue
                 both = {key: value for key, value in both.items() if not key.startswith("@")}
                 cell = self._read(row[j], place, j, columns)
@@ -1164,7 +1178,8 @@ class _Block:
                     (self.grid.name, j, told.metric),
                     f"{self.name}, row {place}, column {column.name!r}",
                 )  # fmt: skip
-                yield from self._bound_median(column, fact, group) if column.median_of else [fact]
+                median = told.metric.startswith(_MEDIAN)
+                yield from self._bound_median(column, fact, group) if median else [fact]
 
     def _find_sizes(self, columns: list[_Column]) -> Iterator[Fact]:
         """The numbers of people that headings say beside names."""
@@ -1181,7 +1196,7 @@ class _Block:
 
         Of an odd number of people, the median tells no more.
         """
-        of, cell, frame = column.median_of, fact.cell, self.names.frame
+        of, cell, frame = fact.reading.metric.removeprefix(_MEDIAN), fact.cell, self.names.frame
         if cell.hidden or frame is None:
             return
         own = (read_cell(row[fact.column[1]], self.mark) for row in self.rows)
@@ -1202,6 +1217,7 @@ class _Block:
             yield fact._replace(
                 keys={**fact.keys, f"{of} at least": repr(float(end))}, size=size,
                 cell=Cell(f"median {cell.text}", least, least + 0.5, unit=1.0),
+                reading=Reading("selection-rate"),
                 column=(fact.column[0], fact.column[1], "median"),
             )  # fmt: skip
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from fpbench.base.arguments import check_columns_distinct, show_value
 from fpbench.base.errors import InputError, find_near_name, suggest_name
 from fpbench.claims.count_laws import CELL_KEY, LAWS, Floats
+from fpbench.reports.linear_statistics import Statistic, is_rate, is_statistic
 from fpbench.reports.reading.metric_names import explain_unknown, read_metric
 from fpbench.reports.rounding import Rounding
 from fpbench.reports.rows import ReportRows, StatedGuarantee
 from fpbench.reports.slices import (
     FIXED_COLUMNS,
     MISSING,
-    REPORT_METRICS,
     Codes,
     SliceColumn,
     name_values,
@@ -100,18 +100,36 @@ def read_frame(
     law, noise = _read_noise(frame)
     cells = np.stack(codes, axis=1) if codes else np.zeros((len(value), 0), np.int64)
     if decimals is not None:
-        rates = np.array([REPORT_METRICS[name].is_rate for name in metric])
+        rates = np.array(list(map(is_rate, metric)))
         within = np.maximum(within, np.where(rates, 0.5 * 10.0**-decimals, 0.0))
+    left = ~np.array(list(map(is_statistic, metric)))
     report = ReportRows(
-        tuple(columns), names, cells, metric, np.array([where[name] for name in group]), value,
-        np.where(np.isnan(n), -1, n).astype(np.int64), within, law, noise,
-        below.astype(np.int64), _read_measured(frame, law), _read_rounding(frame),
+        tuple(columns), names, cells[left], metric[left],
+        np.array([where[name] for name in group[left]], np.int64), value[left],
+        np.where(np.isnan(n), -1, n)[left].astype(np.int64), within[left], law[left], noise[left],
+        below[left].astype(np.int64), _read_measured(frame, law)[left], _read_rounding(frame),
+        statistics=_read_statistics(columns, cells, metric, group, value, within),
     )  # fmt: skip
     _check_values(report)
-    _check_repeats(report, _read_texts(frame, "metric"))
+    _check_repeats(report, _read_texts(frame, "metric")[left])
     if groups is None:
         _check_spelling(report)
     return replace(report, guarantee=_read_guarantee(frame))
+
+
+def _read_statistics(
+    columns: Sequence[SliceColumn], cells: Codes, metric: NDArray[Any], group: NDArray[Any],
+    value: Floats, within: Floats,
+) -> tuple[Statistic, ...]:  # fmt: skip
+    """The statistics among rows, of which only those that are published tell something."""
+    statistics = []
+    for row in np.flatnonzero(~np.isnan(value)):
+        if is_statistic(metric[row]):
+            pairs = zip(columns, cells[row].tolist(), strict=True)
+            cut = tuple((column.name, column.values[code]) for column, code in pairs if code >= 0)
+            ends = float(value[row]), float(within[row])
+            statistics.append(Statistic(metric[row], group[row], cut, *ends))
+    return tuple(statistics)
 
 
 def check_width(columns: int) -> None:
@@ -166,7 +184,7 @@ def _check_spelling(report: ReportRows) -> None:
     """
     there = report.blocks[1] >= 0
     together, count = there.T.astype(np.float32) @ there, there.sum(axis=0)
-    for group in np.argsort(count, kind="stable"):
+    for group in np.argsort(count, kind="stable")[np.count_nonzero(count == 0) :]:
         alike = (together[group] == 0) & (count >= _OFTENER * count[group])
         names = [report.groups[other] for other in np.flatnonzero(alike)]
         near = find_near_name(report.groups[group], names)

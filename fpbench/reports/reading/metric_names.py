@@ -14,12 +14,13 @@ from typing import NamedTuple
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.errors import InputError
 from fpbench.base.text import hyphenate
+from fpbench.reports.linear_statistics import is_rate, is_statistic
 from fpbench.reports.reading.cells import drop_marks
 from fpbench.reports.slices import REPORT_METRICS
 
 
 class Reading(NamedTuple):
-    """What a name tells: one of `REPORT_METRICS`, perhaps 1 less it."""
+    """What a name tells: one of `REPORT_METRICS`, perhaps 1 less it, or a `Statistic`."""
 
     metric: str
     from_one: bool = False
@@ -49,6 +50,8 @@ _SAME: Mapping[str, str] = {
     "prevalence": "prev, base-rate, positive-base-rate, actual-positive-rate, label-rate",
     "labelled": "group-label-pos, label-positives, actual-positives, condition-positives, "
     "condition-positive, num-positives, base-positives",
+    "f1-score": "f1, f1-measure, dice",
+    "jaccard-score": "jaccard, jaccard-index, threat-score, critical-success-index",
     "people": "n, count, counts, size, group-size, support, sample-size, applicants, candidates, "
     "population, frequency, freq, total-applicants, denominator, headcount, observations, obs, "
     "persons, individuals, employees, sample, cases, num-instances, applications, members, anzahl, "
@@ -64,7 +67,7 @@ _FROM_ONE: Mapping[str, str] = {
     "false-omission-rate": "npv, negative-predictive-value",
 }
 READINGS: Mapping[str, Reading] = (
-    {metric: Reading(metric) for metric in REPORT_METRICS}
+    {metric: Reading(metric) for metric in (*REPORT_METRICS, "f1-score", "jaccard-score")}
     | {name: Reading(own) for own, names in _SAME.items() for name in names.split(", ")}
     | {name: Reading(own, True) for own, names in _FROM_ONE.items() for name in names.split(", ")}
 )
@@ -85,7 +88,7 @@ AMBIGUOUS: Mapping[str, tuple[str, str]] = {
 """Names of two meanings; the first one is taken where the rest of the table shows it."""
 
 UNREAD = frozenset({
-    "balanced-accuracy", "balanced-accuracy-score", "f1", "f1-score", "f-score", "auc", "roc-auc",
+    "balanced-accuracy", "balanced-accuracy-score", "f-score", "f-measure", "auc", "roc-auc",
     "roc-auc-score", "log-loss", "brier-score", "mcc", "mean-score", "average-score", "score",
     "median", "median-score", "mean-prediction", "score-threshold", "gini", "average-precision",
     "std", "standard-deviation", "standard-error", "se", "variance", "p-value", "ci-lower",
@@ -116,7 +119,8 @@ _ARTICLES = re.compile(r"(?:^|-)(?:the|of-all|overall|observed|estimated)(?=-|$)
 
 def read_metric(name: str) -> Reading | None:
     """What a name tells, however it is written: `TPR`, `Selection rate`; None if it is unknown."""
-    return READINGS.get(hyphenate(name))
+    own = " ".join(name.split())
+    return READINGS.get(hyphenate(name)) or (Reading(own) if is_statistic(own) else None)
 
 
 @lru_cache(maxsize=2**12)
@@ -145,7 +149,7 @@ def read_heading(text: str) -> tuple[Reading | None, bool]:
     if number != name:
         if not number:
             return Reading("people"), False
-        if (of := READINGS.get(number)) is not None and not REPORT_METRICS[of.metric].is_rate:
+        if (of := READINGS.get(number)) is not None and not is_rate(of.metric):
             return of, False
     return None, percent
 
@@ -162,7 +166,7 @@ def _find_share(of: Reading) -> Reading | None:
         return Reading("selection-rate", of.metric == "rejected")
     if of.metric == "labelled":
         return Reading("prevalence")
-    return of if REPORT_METRICS[of.metric].is_rate else None
+    return of if is_rate(of.metric) else None
 
 
 def read_title(text: str) -> Reading | None:
@@ -216,6 +220,8 @@ def parse_report_metric(name: str) -> str:
         raise InputError(explain_unknown(name))
     if reading.from_one:
         raise InputError(f"the metric {name!r} is 1 less the {reading.metric}: name that")
+    if reading.metric not in REPORT_METRICS:
+        raise InputError(f"the metric {name!r} is read from tables, and no report is made of it")
     return reading.metric
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import count_noun, escape_unprintable
 from fpbench.reports.exact_blocks import WHOLE
+from fpbench.reports.linear_statistics import counts_people, is_of_numbers
 from fpbench.reports.reading.cells import FULL, NO_MORE, Cell
 from fpbench.reports.reading.files import from_csv_bytes, from_json_text, from_parquet_bytes
 from fpbench.reports.reading.grids import Grid, from_frame, load, read_grids
@@ -20,7 +21,7 @@ from fpbench.reports.reading.layouts import Fact, Layout, read_layouts
 from fpbench.reports.reading.long_form import read_frame
 from fpbench.reports.reading.metric_names import read_heading
 from fpbench.reports.rows import ReportRows
-from fpbench.reports.slices import FIXED_COLUMNS, REPORT_METRICS, SliceColumn, name_values
+from fpbench.reports.slices import FIXED_COLUMNS, SliceColumn, name_values
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -327,11 +328,12 @@ class _Builder:
         if (
             fact.cell.open
             and fact.cell.unit is None
-            and REPORT_METRICS[fact.reading.metric].is_rate
+            and not counts_people(fact.reading.metric)
             and max(end for end in fact.cell[1:3] if end < NO_MORE) > 1
         ):
             # Among rates `<5` says that fewer than five people are behind one.
-            if fact.percent or fact.column in self.bare:
+            open_to = not is_of_numbers(fact.reading.metric)
+            if open_to and (fact.percent or fact.column in self.bare):
                 raise InputError(
                     f"{fact.where}: {fact.cell.text!r} may be a rate below "
                     f"{fact.cell.high:g} percent, or hide one of fewer than {fact.cell.high:g} "
@@ -378,7 +380,7 @@ class _Builder:
         """Rates that are written alike, by column."""
         columns: dict[tuple[str, int, str], list[tuple[Any, Fact]]] = {}
         for key, fact in self._facts():
-            if REPORT_METRICS[fact.reading.metric].is_rate:
+            if not counts_people(fact.reading.metric):
                 columns.setdefault(fact.column, []).append((key, fact))
         return columns
 
@@ -389,7 +391,7 @@ class _Builder:
         numbers = [
             fact.cell.low
             for _, fact in self._facts()
-            if not REPORT_METRICS[fact.reading.metric].is_rate
+            if counts_people(fact.reading.metric)
             and fact.cell.exact
             and fact.cell.low
             and not (fact.cell.unit or fact.percent)
@@ -496,6 +498,8 @@ class _Builder:
         facts = [fact for _, fact in own if not fact.cell.hidden]
         if not facts:
             return 1.0, 0.0
+        if is_of_numbers(facts[0].reading.metric):
+            return self._read_numbers(facts)
         units = [
             unit for unit in ((0.01, 1.0) if self.unit is None else
                               (0.01,) if self.unit == "percent" else (1.0,))
@@ -533,6 +537,23 @@ class _Builder:
         assert half is not None
         self.units.add("percent" if unit == 0.01 else "shares" if unit == 1 else "per thousand")
         return unit, half
+
+    def _read_numbers(self, facts: list[Fact]) -> tuple[float, float]:
+        """The unit of a column of means or sums, and how far its numbers are from the truth."""
+        exact = [fact for fact in facts if fact.cell.exact]
+        digits = max((fact.cell.decimals for fact in exact), default=0)
+        other = next((f for f in facts if f.cell.unit != facts[0].cell.unit), None)
+        if other is not None:
+            raise InputError(
+                f"{other.where}: {other.cell.text!r} and {facts[0].cell.text!r} are in different "
+                "units: write all alike"
+            )
+        step, unit = 10.0**-digits, facts[0].cell.unit or 1.0
+        if digits >= FULL or (self.decimals is not None and self.decimals >= FULL):
+            return unit, 0.0
+        while any(f.cell.low for f in exact) and all(f.cell.low % (10 * step) == 0 for f in exact):
+            step *= 10  # perhaps rounded to thousands
+        return unit, 0.5 * step * unit
 
     def _find_rounding(self, own: list[tuple[Any, Fact]], unit: float) -> float | None:
         """How far rates in a unit are from the truth; None if no whole numbers of people fit."""
@@ -573,7 +594,8 @@ class _Builder:
 
     def find_rate(self, key: Any, metric: str) -> _Rate | None:
         """What all cells say of a rate; None if it is suppressed."""
-        low, high = 0.0, 1.0
+        least, most = (-np.inf, np.inf) if is_of_numbers(metric) else (0.0, 1.0)
+        low, high = least, most
         told = False
         facts = self.cells[key].get(metric, [])
         for fact in facts:
@@ -581,7 +603,7 @@ class _Builder:
                 continue
             told = True
             unit, half = self.rates[fact.column]
-            ends = fact.cell.low * unit, min(fact.cell.high * unit, 1.0)
+            ends = fact.cell.low * unit, min(fact.cell.high * unit, most)
             if not fact.cell.exact:
                 half = 0.0
             if fact.reading.from_one:
@@ -658,7 +680,7 @@ class _Builder:
         for metric in metrics:
             if metric == "people":
                 continue
-            if REPORT_METRICS[metric].is_rate:
+            if not counts_people(metric):
                 nobody = people is not None and people.high == 0
                 n = 0 if nobody else self.find_size(key, metric)
                 rate = self.find_rate(key, metric)
@@ -681,8 +703,9 @@ class _Builder:
 
     def describe(self, report: ReportRows, others: int) -> str:
         """What was read, in a line."""
-        metrics = dict.fromkeys(name.replace("-", " ") for name in report.metric.tolist())
-        there = len(np.unique(report.group))
+        names = [*report.metric.tolist(), *(one.metric for one in report.statistics)]
+        metrics = dict.fromkeys(name.replace("-", " ") for name in names)
+        there = len({*report.group, *(report.groups.index(one.group) for one in report.statistics)})
         cuts = [column.name for column in report.columns]
         slices = len({key[0] for key in self.cells if any(key[0])})
         parts = [
@@ -692,6 +715,9 @@ class _Builder:
         parts += sorted(self.units)
         if (near := report.within[report.is_rate & ~report.suppressed]).any():
             parts.append(f"rounded, by at most {near.max():.1g}")
+        for metric, within in {one.metric: one.within for one in report.statistics}.items():
+            if within:
+                parts.append(f"{metric} rounded, by at most {within:.1g}")
         if self.base:
             what = "midpoints of 6" if self.base == 6 else f"multiples of {self.base}"
             parts.append(f"numbers of people rounded to {what}")

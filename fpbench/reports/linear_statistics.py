@@ -1,0 +1,235 @@
+"""Statistics of groups that are linear in numbers of people: F1 scores, means, ratios of rates.
+
+A statistic a / b of a group, where a and b are sums over people of the group, is at most h if the
+sum of a - h b is at most 0: a row of `Clauses`, with a factor for people who count alike. Factors
+are whole numbers of at most 2^24; those that need more digits are rounded so that the row says
+less, never more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import InputError
+from fpbench.claims.clauses import Clauses
+from fpbench.claims.set_counts import Floats
+from fpbench.reports.slices import (
+    REPORT_METRICS,
+    Codes,
+    SliceColumn,
+    cross,
+    find_column,
+    locate,
+    take_numbers,
+    view_people,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_LARGEST = 1 << 24
+"""Of factors: solvers of integer programs tell no more digits."""
+_DIGITS = 9
+"""Most decimals that are exact."""
+_NOISE = 1e-8
+"""What floats leave of factors; times people, it is less than one."""
+_EXACT = 1e-9
+"""How far a statistic with all digits may be from its value, by rounding of floats."""
+_MOST_KINDS = 1000
+"""Most different numbers; of more, neighbours count as anything between their least and greatest"""
+_BY_COUNTS = {
+    "f1-score": ((0, 0, 0, 2), (0, 1, 1, 2)), "jaccard-score": ((0, 0, 0, 1), (0, 1, 1, 1)),
+}  # fmt: skip
+"""Shares of sums of true negatives, false positives, false negatives, and true positives."""
+_OF_NUMBERS = re.compile(r"(mean|sum) of (.+?)(?: among ([a-z-]+))?")
+LinearRow = tuple[NDArray[np.intp], NDArray[np.intp], Floats, float]
+"""Sets, groups, factors, and what their sum is at most."""
+
+
+class Statistic(NamedTuple):
+    """A published statistic of a group in a slice."""
+
+    metric: str
+    group: str
+    slice: tuple[tuple[str, str], ...]
+    """Columns that the slice is cut by, and their values."""
+    value: float
+    within: float
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Least and greatest true value."""
+        half = self.within or _EXACT * max(1.0, abs(self.value))
+        return round(self.value - half, 12), round(self.value + half, 12)
+
+    def to_row(self) -> dict[str, object]:
+        """Its row of the long form."""
+        own = {"group": self.group, "metric": self.metric, "value": self.value}
+        return dict(self.slice) | own | {"within": self.within}
+
+    def describe(self) -> str:
+        """The metric and slice, in words."""
+        where = " and ".join(f"{name} {value}" for name, value in self.slice)
+        return f"{self.metric} for {where or 'everybody'}"
+
+
+def is_statistic(metric: str) -> bool:
+    """Whether a metric is none of `REPORT_METRICS`, but linear: `f1-score`, `mean of age`."""
+    match = _OF_NUMBERS.fullmatch(metric)
+    if match is None:
+        return metric in _BY_COUNTS
+    base = REPORT_METRICS.get(match[3] or "people")
+    return base is not None and not base.is_rate
+
+
+def is_of_numbers(metric: str) -> bool:
+    """Whether a metric is a mean or sum of people's numbers."""
+    return is_statistic(metric) and metric not in _BY_COUNTS
+
+
+def is_rate(metric: str) -> bool:
+    """Whether a metric is a share, of people or of sums of them."""
+    own = REPORT_METRICS.get(metric)
+    return metric in _BY_COUNTS if own is None else own.is_rate
+
+
+def counts_people(metric: str) -> bool:
+    """Whether a metric is a number of people."""
+    return metric in REPORT_METRICS and not is_rate(metric)
+
+
+def needs_labels(metric: str) -> bool:
+    """Whether a statistic looks at labels."""
+    match = _OF_NUMBERS.fullmatch(metric)
+    return match is None or REPORT_METRICS[match[3] or "people"].needs_labels
+
+
+class Kinds(NamedTuple):
+    """What people add to a statistic: U kinds of people."""
+
+    of: Codes
+    """(n,) kind of each person; -1 of those who do not count."""
+    least: Floats
+    most: Floats
+    """(U,) ends of what a person adds to the first sum."""
+    weight: Floats
+    """(U,) what a person adds to the second sum, that the first is divided by; 0 if it is not."""
+
+    @classmethod
+    def find(cls, metric: str, X: DataFrame, predictions: Codes, labels: Codes | None) -> Kinds:
+        """The kinds of people (n,) of a statistic, as `is_statistic` knows them."""
+        match = _OF_NUMBERS.fullmatch(metric)
+        if match is None:
+            assert labels is not None
+            top, bottom = np.array(_BY_COUNTS[metric], np.float64)
+            return cls(2 * labels + predictions, top, top, bottom)
+        what, name, among = match.groups()
+        label, prediction, view = REPORT_METRICS[among or "people"]
+        bits, others = view_people(view, predictions, labels)
+        inside = bits == prediction
+        if label is not None:
+            inside &= others == label
+        numbers = take_numbers(find_column(X, name))
+        inside &= ~np.isnan(numbers)
+        if np.isinf(numbers[inside]).any():
+            raise InputError(f"column {name!r}: the number of somebody is infinite")
+        values = np.unique(numbers[inside])
+        first = values
+        if len(values) > _MOST_KINDS:
+            first = values[np.arange(_MOST_KINDS) * len(values) // _MOST_KINDS]
+        kind = np.searchsorted(first, numbers, side="right") - 1
+        last = np.append(values[np.searchsorted(values, first[1:]) - 1], values[-1:])
+        return cls(
+            np.where(inside, kind, -1), first, last, np.full(len(first), float(what == "mean"))
+        )
+
+    def bound(
+        self, statistic: Statistic, group: int, sets: NDArray[np.intp], kinds: NDArray[np.intp]
+    ) -> list[LinearRow]:
+        """The rows of a statistic of a group, whose people of some kinds are these sets."""
+        low, high = statistic.ends
+        groups, weight = np.full(len(sets), group), self.weight[kinds]
+        least, most = self.least[kinds], self.most[kinds]
+        if not weight.any():
+            return [(sets, groups, least, high), (sets, groups, -most, -low)]
+        rows: list[LinearRow] = [
+            (sets, groups, least - high * weight, 0.0), (sets, groups, low * weight - most, 0.0),
+        ]  # fmt: skip
+        if (low > 0 or high < 0) and not (statistic.metric in _BY_COUNTS and high >= 1):
+            rows.append((sets, groups, -(weight > 0).astype(float), -1.0))  # it is of somebody
+        return rows
+
+
+def list_sets(
+    statistics: Sequence[Statistic], columns: Sequence[SliceColumn], groups: Sequence[str],
+    codes: Sequence[Codes], at: Mapping[int, Codes], X: DataFrame, labels: Codes | None,
+) -> Iterator[tuple[Codes, list[str], list[LinearRow]]]:  # fmt: skip
+    """Tables of disjoint sets of people who count alike: (n,) sets, their names, and rows of them.
+
+    `codes`: (n,) the people's values, by column. `at`: (n,) predictions by threshold; -1 for none.
+    """
+    names = {column.name: place for place, column in enumerate(columns)}
+    tables: dict[tuple[str, tuple[int, ...], int], dict[tuple[int, ...], list[Statistic]]] = {}
+    for one in statistics:
+        pairs = sorted((names[name], columns[names[name]].values.index(value))
+                       for name, value in one.slice)  # fmt: skip
+        place = next((code for c, code in pairs if columns[c].is_threshold), -1)
+        pairs = [pair for pair in pairs if not columns[pair[0]].is_threshold]
+        cut, cell = tuple(c for c, _ in pairs), tuple(code for _, code in pairs)
+        tables.setdefault((one.metric, cut, place), {}).setdefault(cell, []).append(one)
+    for (metric, cut, place), of in tables.items():
+        sizes, cells = [len(columns[c].values) for c in cut], sorted(of)
+        people = cross([codes[c] for c in cut], sizes, len(X))
+        keys = cross([np.array(own) for own in zip(*cells, strict=True)], sizes, len(cells))
+        inside, kinds = locate(people, keys), Kinds.find(metric, X, at[place], labels)
+        many = max(len(kinds.least), 1)
+        member = np.where((inside < 0) | (kinds.of < 0), -1, inside * many + kinds.of)
+        there, rows = np.unique(member[member >= 0]), list[LinearRow]()
+        called = [of[cells[number]][0].describe() for number in there // many]
+        for number, cell in enumerate(cells):
+            sets = np.flatnonzero(there // many == number)
+            for one in of[cell]:
+                if not len(sets):
+                    raise InputError(
+                        f"the {one.describe()}: none of these people counts; the report is about "
+                        "other people, columns or bins"
+                    )
+                rows += kinds.bound(one, groups.index(one.group), sets, there[sets] % many)
+        yield locate(member, there) if len(there) else member, called, rows
+
+
+def to_clauses(rows: Sequence[LinearRow], first: int) -> Clauses:
+    """Rows with whole factors, each a clause, of sets that are counted on from `first`."""
+    whole = [_to_whole(factors, most) for _, _, factors, most in rows]
+    sizes = [len(factors) for factors, _ in whole]
+
+    def join(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+        return np.concatenate([np.zeros(0, np.int64), *parts])
+
+    return Clauses(
+        np.repeat(np.arange(len(rows)), sizes), first + join([row[0] for row in rows]),
+        join([row[1] for row in rows]), join([factors for factors, _ in whole]),
+        np.array([most for _, most in whole], np.int64), np.arange(len(rows)),
+    )  # fmt: skip
+
+
+def _to_whole(factors: Floats, most: float) -> tuple[NDArray[np.int64], int]:
+    """A row times a number, with its factors and the sum's end rounded down."""
+    largest = np.abs(factors).max(initial=1)
+    for digits in range(_DIGITS + 1):
+        exact = np.append(factors, most) * 10.0**digits
+        if largest * 10.0**digits > _LARGEST:
+            break
+        if (np.abs(exact - np.rint(exact)) <= _NOISE).all():
+            whole = np.rint(exact).astype(np.int64)
+            by = max(int(np.gcd.reduce(whole[:-1])), 1)
+            return whole[:-1] // by, int(whole[-1]) // by
+    scale = _LARGEST / largest
+    return (
+        np.floor(factors * scale - _NOISE).astype(np.int64), int(np.floor(most * scale + _NOISE))
+    )  # fmt: skip
