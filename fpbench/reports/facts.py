@@ -113,7 +113,9 @@ def find_facts_and_rows(
             if unsure.any():
                 finder.hide(rows[unsure], cells[unsure], inside)
     finder.add_remainders()
-    for sets in list_sets(report.statistics, report.columns, report.groups, codes, at, X, labelled):
+    for sets in list_sets(
+        report.statistics, report.columns, report.groups, codes, at, X, labelled, finder.find_sizes
+    ):
         finder.add_statistics(*sets)
     for where, mine, cell, inside in small:
         finder.predicted, _ = finder.seen[where[2]]
@@ -515,8 +517,14 @@ class _Finder:
             self.vague += (self._size + np.flatnonzero(~told)).tolist()
             self._append(where, bool(prediction >= 0), member, low, high, its)
 
-    def add_statistics(self, member: Codes, names: list[str], rows: list[LinearRow]) -> None:
-        """Add sets of people who count alike in statistics, of whose numbers only rows are known.
+    def find_sizes(self, cut: frozenset[int], member: Codes, many: int) -> tuple[Floats, Floats]:
+        """Ends (M, K) of the groups' sizes in sets of people (n,) that are cut by columns."""
+        return self._bound((cut, -1, ("", -1)), member, many)
+
+    def add_statistics(
+        self, member: Codes, names: list[str], clauses: list[list[LinearRow]]
+    ) -> None:
+        """Add sets of people who count alike in statistics, of whom only clauses are known.
 
         As of `list_sets`.
         """
@@ -525,7 +533,7 @@ class _Finder:
         self.vague += range(self._size, self._size + len(names))
         self.hidden.append((member, len(names)))
         self.suppressed.append(np.zeros(high.shape, np.bool_))
-        self.clauses = Clauses.join([self.clauses, to_clauses(rows, self._size)])
+        self.clauses = Clauses.join([self.clauses, to_clauses(clauses, self._size)])
         where = frozenset({-1}), -1, ("everybody", -1)
         nothing = np.zeros(high.shape), high, np.zeros(len(names), np.intp)
         self._append(where, False, member, *nothing)

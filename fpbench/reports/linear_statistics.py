@@ -9,7 +9,9 @@ less, never more.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -47,6 +49,7 @@ _BY_COUNTS = {
 }  # fmt: skip
 """Shares of sums of true negatives, false positives, false negatives, and true positives."""
 _OF_NUMBERS = re.compile(r"(mean|sum) of (.+?)(?: among ([a-z-]+))?")
+_COMPARISON = re.compile(r"(ratio|difference) of ([a-z-]+)")
 LinearRow = tuple[NDArray[np.intp], NDArray[np.intp], Floats, float]
 """Sets, groups, factors, and what their sum is at most."""
 
@@ -56,6 +59,7 @@ class Statistic(NamedTuple):
 
     metric: str
     group: str
+    """"" of a comparison of all groups."""
     slice: tuple[tuple[str, str], ...]
     """Columns that the slice is cut by, and their values."""
     value: float
@@ -82,13 +86,19 @@ def is_statistic(metric: str) -> bool:
     """Whether a metric is none of `REPORT_METRICS`, but linear: `f1-score`, `mean of age`."""
     match = _OF_NUMBERS.fullmatch(metric)
     if match is None:
-        return metric in _BY_COUNTS
+        return metric in _BY_COUNTS or is_comparison(metric)
     base = REPORT_METRICS.get(match[3] or "people")
     return base is not None and not base.is_rate
 
 
+def is_comparison(metric: str) -> bool:
+    """Whether a metric compares rates: a group's to the greatest, or the least and greatest."""
+    match = _COMPARISON.fullmatch(metric)
+    return match is not None and match[2] in REPORT_METRICS and is_rate(match[2])
+
+
 def is_of_numbers(metric: str) -> bool:
-    """Whether a metric is a mean or sum of people's numbers."""
+    """Whether a metric is a statistic that may be above 1."""
     return is_statistic(metric) and metric not in _BY_COUNTS
 
 
@@ -105,6 +115,8 @@ def counts_people(metric: str) -> bool:
 
 def needs_labels(metric: str) -> bool:
     """Whether a statistic looks at labels."""
+    if compared := _COMPARISON.fullmatch(metric):
+        return REPORT_METRICS[compared[2]].needs_labels
     match = _OF_NUMBERS.fullmatch(metric)
     return match is None or REPORT_METRICS[match[3] or "people"].needs_labels
 
@@ -123,6 +135,11 @@ class Kinds(NamedTuple):
     @classmethod
     def find(cls, metric: str, X: DataFrame, predictions: Codes, labels: Codes | None) -> Kinds:
         """The kinds of people (n,) of a statistic, as `is_statistic` knows them."""
+        if compared := _COMPARISON.fullmatch(metric):
+            label, _, view = REPORT_METRICS[compared[2]]
+            bits, others = view_people(view, predictions, labels)
+            kind = bits if label is None else np.where(others == label, bits, -1)
+            return cls(kind, np.arange(2.0), np.arange(2.0), np.ones(2))
         match = _OF_NUMBERS.fullmatch(metric)
         if match is None:
             assert labels is not None
@@ -150,28 +167,79 @@ class Kinds(NamedTuple):
 
     def bound(
         self, statistic: Statistic, group: int, sets: NDArray[np.intp], kinds: NDArray[np.intp]
-    ) -> list[LinearRow]:
-        """The rows of a statistic of a group, whose people of some kinds are these sets."""
+    ) -> list[list[LinearRow]]:
+        """Clauses of a statistic of a group, whose people of some kinds are these sets."""
         low, high = statistic.ends
         groups, weight = np.full(len(sets), group), self.weight[kinds]
         least, most = self.least[kinds], self.most[kinds]
         if not weight.any():
-            return [(sets, groups, least, high), (sets, groups, -most, -low)]
+            return [[(sets, groups, least, high)], [(sets, groups, -most, -low)]]
         rows: list[LinearRow] = [
             (sets, groups, least - high * weight, 0.0), (sets, groups, low * weight - most, 0.0),
         ]  # fmt: skip
         if (low > 0 or high < 0) and not (statistic.metric in _BY_COUNTS and high >= 1):
             rows.append((sets, groups, -(weight > 0).astype(float), -1.0))  # it is of somebody
-        return rows
+        return [[row] for row in rows]
+
+
+@dataclass(frozen=True)
+class _Rates:
+    """Rates of groups in a slice: people of a set, of as many as lie between two numbers."""
+
+    set: int
+    low: Floats
+    high: Floats
+    """(K,)."""
+
+    def _row(self, terms: Mapping[int, float], most: float) -> LinearRow:
+        groups = np.array(list(terms), np.intp)
+        return np.full(len(terms), self.set), groups, np.array(list(terms.values()), float), most
+
+    def at_most(self, one: int, times: float, other: int) -> LinearRow:
+        """That a rate is at most so many times another."""
+        return self._row({one: self.low[other], other: -times * self.high[one]}, 0.0)
+
+    def apart(self, one: int, other: int, sign: int, end: float) -> LinearRow:
+        """That a rate less another, times a sign, is at most an end."""
+        a, b = self.low[one], self.low[other]
+        return self._row({one: sign * b, other: -sign * a}, end * a * b)
+
+    def compare(self, own: Sequence[Statistic], groups: Sequence[str]) -> list[list[LinearRow]]:
+        """Clauses of what is published of one metric in the slice."""
+        whose = [k for k in range(len(groups)) if self.high[k] > 0]
+        is_ratio = own[0].metric.startswith("ratio")
+        pairs = list(permutations(whose, 2))
+        clauses: list[list[LinearRow]] = []
+        for least, most in (one.ends for one in own if not one.group):
+            low, high = max(least, -most), max(most, -least)
+            if is_ratio:
+                clauses += [[self.at_most(b, 1 / low, a)] for a, b in pairs if low > 0]
+                clauses.append([self.at_most(a, high, b) for a, b in pairs])
+            elif (self.low[whose] == self.high[whose]).all():
+                clauses += [[self.apart(a, b, 1, high)] for a, b in pairs]
+                clauses.append([self.apart(a, b, -1, -low) for a, b in pairs])
+        ends = {groups.index(one.group): one.ends for one in own if one.group and is_ratio}
+        # The greatest rate is that of one of these; of others, some may not be compared at all.
+        told = [k for k, (_, high) in ends.items() if high >= 1]
+        first = told or [k for k in whose if k not in ends]
+        for k, (low, high) in ends.items():
+            below = [self.at_most(b, 1 / low, k) for b in first if b != k and low > 0]
+            clauses += [[row] for row in below] if told else [below]
+            if k not in first:
+                clauses.append([self.at_most(k, high, b) for b in first])
+        return [clause for clause in clauses if clause]
 
 
 def list_sets(
     statistics: Sequence[Statistic], columns: Sequence[SliceColumn], groups: Sequence[str],
     codes: Sequence[Codes], at: Mapping[int, Codes], X: DataFrame, labels: Codes | None,
-) -> Iterator[tuple[Codes, list[str], list[LinearRow]]]:  # fmt: skip
-    """Tables of disjoint sets of people who count alike: (n,) sets, their names, and rows of them.
+    find_sizes: Callable[[frozenset[int], Codes, int], tuple[Floats, Floats]],
+) -> Iterator[tuple[Codes, list[str], list[list[LinearRow]]]]:  # fmt: skip
+    """Tables of disjoint sets of people who count alike: (n,) sets, their names, and clauses.
 
     `codes`: (n,) the people's values, by column. `at`: (n,) predictions by threshold; -1 for none.
+    `find_sizes`: gives the ends (M, K) of groups' sizes in sets of people (n,), of a number M, that
+    are cut by columns.
     """
     names = {column.name: place for place, column in enumerate(columns)}
     tables: dict[tuple[str, tuple[int, ...], int], dict[tuple[int, ...], list[Statistic]]] = {}
@@ -186,25 +254,34 @@ def list_sets(
         sizes, cells = [len(columns[c].values) for c in cut], sorted(of)
         people = cross([codes[c] for c in cut], sizes, len(X))
         keys = cross([np.array(own) for own in zip(*cells, strict=True)], sizes, len(cells))
-        inside, kinds = locate(people, keys), Kinds.find(metric, X, at[place], labels)
-        many = max(len(kinds.least), 1)
-        member = np.where((inside < 0) | (kinds.of < 0), -1, inside * many + kinds.of)
-        there, rows = np.unique(member[member >= 0]), list[LinearRow]()
+        kinds, compared = Kinds.find(metric, X, at[place], labels), is_comparison(metric)
+        inside, many = np.where(kinds.of < 0, -1, locate(people, keys)), max(len(kinds.least), 1)
+        member = np.where(inside < 0, -1, inside * many + kinds.of)
+        low = high = np.zeros((len(cells), len(groups)))
+        if compared:
+            low, high = find_sizes(frozenset(cut), inside, len(cells))
+        there, clauses = np.unique(member[member >= 0]), list[list[LinearRow]]()
         called = [of[cells[number]][0].describe() for number in there // many]
         for number, cell in enumerate(cells):
-            sets = np.flatnonzero(there // many == number)
-            for one in of[cell]:
-                if not len(sets):
-                    raise InputError(
-                        f"the {one.describe()}: none of these people counts; the report is about "
-                        "other people, columns or bins"
-                    )
-                rows += kinds.bound(one, groups.index(one.group), sets, there[sets] % many)
-        yield locate(member, there) if len(there) else member, called, rows
+            sets, own = np.flatnonzero(there // many == number), of[cell]
+            if not len(sets) and (wrong := [o for o in own if o.ends[0] > 0 or o.ends[1] < 0]):
+                raise InputError(
+                    f"the {wrong[0].describe()}: none of these people counts; the report is about "
+                    "other people, columns or bins"
+                )
+            if compared and len(sets) and there[sets[-1]] % many:
+                rates = _Rates(int(sets[-1]), low[number], high[number])
+                clauses += rates.compare(own, groups)
+            elif len(sets) and not compared:
+                for one in own:
+                    group = groups.index(one.group)
+                    clauses += kinds.bound(one, group, sets, there[sets] % many)
+        yield locate(member, there) if len(there) else member, called, clauses
 
 
-def to_clauses(rows: Sequence[LinearRow], first: int) -> Clauses:
-    """Rows with whole factors, each a clause, of sets that are counted on from `first`."""
+def to_clauses(clauses: Sequence[Sequence[LinearRow]], first: int) -> Clauses:
+    """Rows with whole factors, of sets that are counted on from `first`."""
+    rows = [row for clause in clauses for row in clause]
     whole = [_to_whole(factors, most) for _, _, factors, most in rows]
     sizes = [len(factors) for factors, _ in whole]
 
@@ -214,7 +291,8 @@ def to_clauses(rows: Sequence[LinearRow], first: int) -> Clauses:
     return Clauses(
         np.repeat(np.arange(len(rows)), sizes), first + join([row[0] for row in rows]),
         join([row[1] for row in rows]), join([factors for factors, _ in whole]),
-        np.array([most for _, most in whole], np.int64), np.arange(len(rows)),
+        np.array([most for _, most in whole], np.int64),
+        np.repeat(np.arange(len(clauses)), [len(clause) for clause in clauses]),
     )  # fmt: skip
 
 

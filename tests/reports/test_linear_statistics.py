@@ -1,6 +1,5 @@
 """F1 scores, means and sums of groups: facts that allow the groups that enumeration allows."""
 
-import json
 import time
 
 import numpy as np
@@ -8,7 +7,7 @@ import pandas as pd
 import pytest
 from report_worlds import check_examples, list_vectors
 
-from fpbench import FairnessReport, InputError, assess
+from fpbench import FairnessReport
 from fpbench.correction import propagate
 from fpbench.correction.facts.worlds import find_worlds
 from fpbench.reports.assessments.evidence import check_evidence, pack_evidence
@@ -113,6 +112,65 @@ def find_digits(name, texts):
     return digits if digits < 10 else None
 
 
+def compare(name, people, mine):
+    """Impact ratios (V, K), or one comparison of all (V, 1), of groups (K, V, n) in a slice."""
+    sizes, selected = mine.sum(axis=2).T, (mine @ people.hired.to_numpy()).T
+    rates = np.divide(selected, sizes, where=sizes > 0, out=np.full(sizes.shape, np.nan))
+    most, least = np.nanmax(rates, axis=1), np.nanmin(rates, axis=1)
+    if name == "Impact ratio":
+        return sizes, rates / most[:, None]
+    return sizes, (most - least if "difference" in name else least / most)[:, None]
+
+
+COMPARISONS = ["Impact ratio", "demographic parity difference", "selection_rate_ratio"]
+
+
+def check_comparison(seed, name, tmp_path):
+    rng, people, groups, k = draw_people(seed)
+    digits, sliced = int(rng.integers(1, 4)), bool(rng.integers(2))
+    vectors = list_vectors(k, len(people))
+    own, rows, texts = np.ones(len(vectors), bool), [], []
+    slices = (
+        [(d, (people.dept == d).to_numpy()) for d in "xy"]
+        if sliced
+        else [("", np.ones(len(people), bool))]
+    )
+    told = []
+    for dept, inside in slices:
+        if not people.hired[inside].any():
+            continue
+        shown = (groups == np.arange(k)[:, None, None]) & inside
+        (sizes,), (values,) = compare(name, people, shown)
+        told.append((inside, sizes, values))
+        for group in range(k):
+            rows.append(
+                {"dept": dept, "sex": NAMES[group], "metric": "count", "value": str(sizes[group])}
+            )
+        for group, value in zip([*NAMES] if name == "Impact ratio" else [""], values, strict=False):
+            if not np.isnan(value):
+                texts.append(f"{value:.{digits}f}")
+                rows.append({"dept": dept, "sex": group, "metric": name, "value": texts[-1]})
+    if not rows:
+        return False
+    half = 0.5 * 10.0 ** -find_digits("age", texts) + 1e-9
+    for inside, sizes, values in told:
+        many, theirs = compare(name, people, (vectors == np.arange(k)[:, None, None]) & inside)
+        shown = np.array([float(f"{value:.{digits}f}") for value in values])
+        own &= (many == sizes).all(axis=1) & ((abs(theirs - shown) <= half) | np.isnan(shown)).all(
+            axis=1
+        )
+    check_table(
+        pd.DataFrame(rows).drop(columns=[] if sliced else "dept"),
+        people,
+        groups,
+        k,
+        own,
+        seed,
+        tmp_path,
+    )
+    return True
+
+
 def check_world(seed, name, tmp_path):
     """Facts allow what enumeration allows, and everybody is decided as it says."""
     rng, people, groups, k = draw_people(seed)
@@ -121,20 +179,26 @@ def check_world(seed, name, tmp_path):
     if not len(table):
         return False
     digits = find_digits(name, table[name])
+    own = allow(name, table, people, list_vectors(k, len(people)), digits)
+    check_table(table, people, groups, k, own, seed, tmp_path)
+    return True
+
+
+def check_table(table, people, groups, k, own, seed, tmp_path):
+    """`own`: (V,) which groups of people are possible."""
     report = read(table, people, k, tmp_path)
     facts = report.facts(people[["dept", "age"]], people.hired, people.good)
     vectors = list_vectors(k, len(people))
-    own = allow(name, table, people, vectors, digits)
     assert own[(vectors == groups).all(axis=1)].all()
-    assert [facts.allows(vector) for vector in vectors] == own.tolist(), (seed, name)
+    assert [facts.allows(vector) for vector in vectors] == own.tolist(), seed
     left = vectors[own]
     possible = np.stack([(left == group).any(axis=0) for group in range(k)], axis=1)
     found = find_worlds(
         facts, propagate(facts), groups if seed % 2 else None, time.perf_counter() + 600
     )
-    assert (found.possible | ~possible).all(), (seed, name)
-    assert (possible | ~found.seen).all(), (seed, name)
-    assert not found.undecided.any(), (seed, name)
+    assert (found.possible | ~possible).all(), seed
+    assert (possible | ~found.seen).all(), seed
+    assert not found.undecided.any(), seed
     check_examples(facts, found, groups if seed % 2 else None)
     proven = int((found.possible.sum(axis=1) == 1).sum())
     measures = {"proven": proven, "proven_by_solver": proven, "undecided": 0}
@@ -143,7 +207,6 @@ def check_world(seed, name, tmp_path):
     report.to_csv(tmp_path / "again.csv")
     again = FairnessReport.from_csv(tmp_path / "again.csv", groups=list(NAMES[:k]))
     assert set(again.statistics) == set(report.statistics)
-    return True
 
 
 @pytest.mark.parametrize("name", STATISTICS)
@@ -155,3 +218,14 @@ def test_a_statistic_allows_the_groups_that_enumeration_allows(name, tmp_path):
 @pytest.mark.parametrize("name", STATISTICS)
 def test_many_statistics_allow_the_groups_that_enumeration_allows(name, tmp_path):
     assert sum(check_world(seed, name, tmp_path) for seed in range(1000, 1120)) >= 50
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_a_comparison_beside_sizes_allows_the_groups_that_enumeration_allows(name, tmp_path):
+    assert sum(check_comparison(seed, name, tmp_path) for seed in range(8)) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_many_comparisons_allow_the_groups_that_enumeration_allows(name, tmp_path):
+    assert sum(check_comparison(seed, name, tmp_path) for seed in range(1000, 1120)) >= 50

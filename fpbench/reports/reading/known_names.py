@@ -196,6 +196,10 @@ class KnownNames:
         alike = [(name, dict(self._find(name, [column])).get(column, "")) for name in others]
         return [(value, value) for value in own] + [pair for pair in alike if pair[1]]
 
+    def find_keys(self, keys: Iterable[str]) -> list[str]:
+        """Those of keys that are attributes, as far as they are known."""
+        return [k for k in keys if k in self.secrets or (not self.secrets and is_sensitive(k))]
+
     def find_group(self, text: str) -> list[tuple[str, str]]:
         """Attributes and groups that a text may name."""
         return self._find(text, self.secrets)

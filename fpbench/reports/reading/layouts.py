@@ -19,7 +19,7 @@ import numpy as np
 from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.text import hyphenate
-from fpbench.reports.linear_statistics import counts_people, is_statistic
+from fpbench.reports.linear_statistics import counts_people, is_comparison, is_statistic
 from fpbench.reports.reading.cells import (
     FULL,
     Cell,
@@ -41,13 +41,15 @@ from fpbench.reports.reading.metric_names import (
     AMBIGUOUS,
     OF_ALL,
     READINGS,
+    TAKEN_OVER,
     UNREAD,
     Reading,
+    compares_groups,
     explain_unknown,
     find_compared,
     find_near_metric,
-    is_comparison,
     list_meanings,
+    read_comparison,
     read_heading,
     read_title,
 )
@@ -95,6 +97,8 @@ _FOOTNOTE = re.compile(
 _SIZED = re.compile(r"(.*[^\s(\[,])[\s(\[,]+n\s*[=:]\s*(\d[\d.,\s]*)[)\]]?", re.IGNORECASE)
 """A name and the number of its people, as `Female (n = 230)`."""
 _MOST_HEADS = 5
+MOST_SHARE = 2
+"""The greatest comparison of rates that is not in percent."""
 
 
 class Fact(NamedTuple):
@@ -123,6 +127,8 @@ class Layout:
     """The same of those that say nothing more."""
     mapping: dict[str, str] = field(default_factory=dict)
     """What headings were taken for."""
+    compared: dict[str, str] = field(default_factory=dict)
+    """Headings of comparisons, by what was read."""
 
 
 def read_layouts(grids: Sequence[Grid], names: KnownNames) -> Layout:
@@ -134,6 +140,7 @@ def read_layouts(grids: Sequence[Grid], names: KnownNames) -> Layout:
     told = {fact.reading.metric for fact in layout.facts}
     if "selected" in told and told & {"people", "rejected"}:
         told.add("selection-rate")
+    _settle_comparisons(layout, told, names)
     for name, why in list(layout.follows.items()):
         if why == _COMPARES and find_compared(name) not in told:
             layout.unread[name] = layout.follows.pop(name)
@@ -148,6 +155,25 @@ def read_layouts(grids: Sequence[Grid], names: KnownNames) -> Layout:
             f"is: {', '.join(REPORT_METRICS)})"
         )
     return layout
+
+
+def _settle_comparisons(layout: Layout, told: set[str], names: KnownNames) -> None:
+    """Leave comparisons out that follow from others, or tell nothing where sizes are not known."""
+    for metric, name in layout.compared.items():
+        own = [fact for fact in layout.facts if fact.reading.metric == metric]
+        _, _, of = metric.partition(" of ")
+        over = TAKEN_OVER.get(of, "people")
+        sized = (over in told or any(f.size for f in own)) and of != "false-positive-rate"
+        fits = all(
+            f.cell.low >= 0
+            and (f.cell.low <= 1 or f.cell.unit or f.cell.low > MOST_SHARE)
+            and (metric.startswith("ratio") or not names.find_keys(f.keys))
+            for f in own
+        )
+        if of in told or not (sized and fits):
+            layout.facts = [fact for fact in layout.facts if fact.reading.metric != metric]
+            layout.mapping.pop(name, None)
+            layout.follows[name] = _COMPARES
 
 
 def _is_blank(cell: Any) -> bool:
@@ -229,7 +255,7 @@ def _is_heading(row: Sequence[Any], names: KnownNames) -> bool:
         return False
     groups = Counter(secret for text in set(texts) for secret, _ in names.find_value(text))
     return not names.secrets or any(count > 1 for count in groups.values()) or any(
-        read_heading(names.map(text))[0] or is_comparison(text) or names.find_column(text)
+        read_heading(names.map(text))[0] or compares_groups(text) or names.find_column(text)
         or is_sensitive(text) or hyphenate(text) in {*UNREAD, *AMBIGUOUS, *_HEADS[VALUE]}
         for text in texts
     )  # fmt: skip
@@ -503,7 +529,7 @@ class _Block:
         textual = sum(map(_is_text, filled)) * 2 > len(filled) or (
             not any(self._has_digits(cell) for cell in filled) and bool(filled)
         )
-        if whole == "-" or (textual and is_comparison(column.name)):
+        if whole == "-" or (textual and compares_groups(column.name)):
             why = "is left out as asked" if whole == "-" else _COMPARES
             return replace(column, unread=why, follows=True)
         if whole != column.name:
@@ -696,7 +722,7 @@ class _Block:
         if reading is not None and not names.find_group(text):
             column.reading = reading
             return
-        if hyphenate(text) in AMBIGUOUS or is_comparison(text) or hyphenate(text) in UNREAD:
+        if hyphenate(text) in AMBIGUOUS or compares_groups(text) or hyphenate(text) in UNREAD:
             unknown.append(text)
             return
         if groups := names.find_value(text):
@@ -726,7 +752,11 @@ class _Block:
     def _read_name(self, text: str) -> tuple[Reading | None, bool]:
         """What a name of numbers tells, and if in percent; of medians, `median of age`."""
         statistic = self.names.find_statistic(text)
-        return (Reading(statistic), False) if statistic else read_heading(text)
+        if statistic:
+            return Reading(statistic), False
+        reading, percent = read_heading(text)
+        compared = read_comparison(text) if reading is None else ""
+        return (Reading(compared) if compared else reading), percent
 
     def _split_text(self, column: _Column, text: str) -> bool:
         """Read a heading of a group or value and a metric, as `Female selection rate`."""
@@ -759,7 +789,7 @@ class _Block:
             if rest == text or not self._split_text(inner, rest):
                 of_all = OF_ALL.search(hyphenate(text))
                 column.unread = column.unread or self._explain(text if of_all else rest)
-                column.follows |= is_comparison(rest)
+                column.follows |= compares_groups(rest)
                 column.keys[secret] = value
                 return True
             column.keys.update(inner.keys)
@@ -776,6 +806,15 @@ class _Block:
         """The column of numbers, after all of its heading was read."""
         if column.unread:
             return column
+        if (
+            column.reading
+            and is_comparison(column.reading.metric)
+            and not all(
+                (cell := read_cell(one)) is not None and (cell.hidden or cell.exact)
+                for one in cells
+            )
+        ):  # as `pass`
+            return replace(column, reading=None, unread=_COMPARES, follows=True)
         if column.total and column.reading is None:
             return column
         if "@value" in column.keys:
@@ -788,11 +827,11 @@ class _Block:
             if not cells or (
                 len(set(map(str, cells))) == 1
                 and len(self.rows) > 1
-                and not is_comparison(text)
+                and not compares_groups(text)
                 and hyphenate(text) not in {*AMBIGUOUS, *UNREAD}
             ):
                 return replace(column, unread="is the same everywhere", follows=True)
-            return replace(column, unread=why, follows=is_comparison(text))
+            return replace(column, unread=why, follows=compares_groups(text))
         if not column.name:
             counts = [str(cell) for cell in cells]
             if counts in (
@@ -806,7 +845,7 @@ class _Block:
     def _refuse_misspelling(self, text: str) -> None:
         """Refuse a name that seems to be one of a metric, mistyped."""
         near = find_near_metric(text)
-        if near is not None and not is_comparison(text):
+        if near is not None and not compares_groups(text):
             raise InputError(
                 f"{self.grid.name}: unknown metric {text!r}; did you mean {near!r}? (--map "
                 f"{text!r}={near}, or --map {text!r}=- leaves it out)"
@@ -821,7 +860,7 @@ class _Block:
             return f"may be {list_meanings(AMBIGUOUS['ppr'])}"
         if own in AMBIGUOUS:
             return f"may be {list_meanings(AMBIGUOUS[own])}"
-        if is_comparison(text):
+        if compares_groups(text):
             return _COMPARES
         if own in UNREAD or own.startswith(("mean-", "average-", "median-")):
             return "is no number of people, nor a share of them"
@@ -908,7 +947,7 @@ class _Block:
     def _is_metric(self, text: str) -> bool:
         own = self.names.map(text)
         known = hyphenate(own) in UNREAD or hyphenate(own) in AMBIGUOUS
-        return self._read_name(own)[0] is not None or is_comparison(own) or known
+        return self._read_name(own)[0] is not None or compares_groups(own) or known
 
     def _check_columns(self, columns: list[_Column]) -> None:
         """Note what is read and what not; refuse columns whose meaning is open."""
@@ -927,6 +966,8 @@ class _Block:
                 where[column.name or f"column {j + 1}"] = column.unread
             elif column.reading or column.key:
                 metric = column.reading
+                if metric is not None and is_comparison(metric.metric):
+                    layout.compared[metric.metric] = column.name
                 layout.mapping[column.name] = (
                     column.key.lstrip("@")
                     if metric is None
@@ -1142,9 +1183,11 @@ class _Block:
                     reading = Reading("people")
                 if reading is None:
                     self._refuse_misspelling(text)
-                    where = self.layout.follows if is_comparison(text) else self.layout.unread
+                    where = self.layout.follows if compares_groups(text) else self.layout.unread
                     where[text] = self._explain(text)
                     continue
+                if is_comparison(reading.metric):
+                    self.layout.compared[reading.metric] = text
             own = {key: value for key, value in keys.items() if key not in (_METRIC, _STATUS)}
             beside = (
                 self._read(row[over[0]], place, over[0], columns)

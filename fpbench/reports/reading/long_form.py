@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 from fpbench.base.arguments import check_columns_distinct, show_value
 from fpbench.base.errors import InputError, find_near_name, suggest_name
 from fpbench.claims.count_laws import CELL_KEY, LAWS, Floats
-from fpbench.reports.linear_statistics import Statistic, is_rate, is_statistic
+from fpbench.reports.linear_statistics import (
+    Statistic,
+    is_comparison,
+    is_rate,
+    is_statistic,
+)
 from fpbench.reports.reading.metric_names import explain_unknown, read_metric
 from fpbench.reports.rounding import Rounding
 from fpbench.reports.rows import ReportRows, StatedGuarantee
@@ -79,19 +84,20 @@ def read_frame(
         columns.append(column)
         codes.append(np.array([where[text] for text in texts], dtype=np.int64))
     (metric, from_one), group = _read_metrics(frame), _read_texts(frame, "group")
-    names = name_values(groups) if groups is not None else tuple(sorted(set(group)))
+    names = name_values(groups) if groups is not None else tuple(sorted({*group} - {""}))
     if len(set(names)) < len(names):
         raise InputError(f"groups: a name is given twice in {', '.join(names)}")
-    if (blank := group == "").any():
+    compared = np.array(list(map(is_comparison, metric)))
+    if (blank := (group == "") & ~compared).any():
         raise InputError(f"row {np.flatnonzero(blank)[0]}, column 'group': is blank")
     if len(names) > _MOST_GROUPS:
         raise InputError(f"column 'group': {len(names):,} groups are more than {_MOST_GROUPS:,}")
     where = {name: code for code, name in enumerate(names)}
-    _check_groups(group, where)
+    _check_groups(group, {*where, ""})
     if len(names) < 2:
         raise InputError(
-            f"column 'group': every row is of the group {names[0]!r}; a report needs rows of two "
-            "groups or more, or else the names of all groups (`groups`)"
+            f"column 'group': every row is of the group {''.join(names)!r}; a report needs rows of "
+            "two groups or more, or else the names of all groups (`groups`)"
         )
     value, n = _read_numbers(frame, "value"), _read_numbers(frame, "n", least=0, whole=True)
     value = np.where(from_one, 1 - value, value)

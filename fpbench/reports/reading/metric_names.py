@@ -100,6 +100,16 @@ _COMPARES = re.compile(
     r"rule-of-thumb|significan|pass-fail|adverse|max-rate|reference|ref-group"
 )
 """Names of what compares groups."""
+_COMPARED = {
+    **dict.fromkeys(("impact", "adverse-impact", "disparate-impact", "demographic-parity"),
+                    Reading("selection-rate")),
+    "equal-opportunity": Reading("true-positive-rate"),
+}  # fmt: skip
+"""Names of comparisons of a metric, without the last word."""
+TAKEN_OVER = {
+    "true-positive-rate": "labelled", "precision": "selected", "false-omission-rate": "rejected"
+}  # fmt: skip
+"""Numbers of people that rates are taken over which are not of everybody of a group."""
 _SHARE = re.compile(r"^(?:percent|percentage|pct|share|proportion|fraction|rate)-(?:of-)?|-"
                     r"(?:percent|percentage|pct|share|proportion|rate)$")  # fmt: skip
 OF_ALL = re.compile(r"^(?:percent|percentage|pct|share|proportion|fraction)-of-")
@@ -186,9 +196,22 @@ def read_title(text: str) -> Reading | None:
     return next(iter(found)) if len(found) == 1 else None
 
 
-def is_comparison(name: str) -> bool:
+def compares_groups(name: str) -> bool:
     """Whether a heading is of a number that compares groups, as an impact ratio."""
     return bool(_COMPARES.search(hyphenate(re.sub(r"[^\w/-]+", " ", name.casefold()))))
+
+
+def read_comparison(name: str) -> str:
+    """The comparison that a name tells, as `ratio of selection-rate`; "" if it is another."""
+    text = hyphenate(re.sub(r"[^\w/-]+", " ", name.casefold())).strip("-")
+    if text in ("air", "disparate-impact"):
+        text = "impact-ratio"
+    of, _, what = text.rpartition("-")
+    what = {"ratio": "ratio", "difference": "difference", "diff": "difference"}.get(what, "")
+    reading = _COMPARED.get(of) or READINGS.get(of) or READINGS.get(f"{of}-rate")
+    if not what or reading is None or reading.from_one or reading.metric not in REPORT_METRICS:
+        return ""
+    return f"{what} of {reading.metric}" if is_rate(reading.metric) else ""
 
 
 def find_compared(name: str) -> str:
@@ -253,7 +276,7 @@ def explain_unknown(name: object) -> str:
     written = hyphenate(name) if isinstance(name, str) else ""
     if written in AMBIGUOUS:
         return f"{name!r} has two meanings: {list_meanings(AMBIGUOUS[written])}"
-    if is_comparison(written):
+    if compares_groups(written):
         return (
             f"{name!r} compares groups, and is not read, though it may tell of people: give the "
             "rate of each group"

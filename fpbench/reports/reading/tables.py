@@ -12,14 +12,14 @@ import numpy as np
 from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import count_noun, escape_unprintable
 from fpbench.reports.exact_blocks import WHOLE
-from fpbench.reports.linear_statistics import counts_people, is_of_numbers
+from fpbench.reports.linear_statistics import counts_people, is_comparison, is_of_numbers
 from fpbench.reports.reading.cells import FULL, NO_MORE, Cell
 from fpbench.reports.reading.files import from_csv_bytes, from_json_text, from_parquet_bytes
 from fpbench.reports.reading.grids import Grid, from_frame, load, read_grids
 from fpbench.reports.reading.known_names import KnownNames, is_sensitive
-from fpbench.reports.reading.layouts import Fact, Layout, read_layouts
+from fpbench.reports.reading.layouts import MOST_SHARE, Fact, Layout, read_layouts
 from fpbench.reports.reading.long_form import read_frame
-from fpbench.reports.reading.metric_names import read_heading
+from fpbench.reports.reading.metric_names import TAKEN_OVER, read_heading
 from fpbench.reports.rows import ReportRows
 from fpbench.reports.slices import FIXED_COLUMNS, SliceColumn, name_values
 
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 UNITS = ("percent", "share")
 _OVERALL = ("selection-rate", "accuracy", "prevalence")
 """Rates taken over all people of a group in a slice."""
-_TAKEN_OVER = {
-    "true-positive-rate": "labelled", "precision": "selected", "false-omission-rate": "rejected"
-}  # fmt: skip
-"""Numbers of people that other rates are taken over."""
 _LISTED = 4
 _MOST_ROWS = 20_000
 """Of a table in another form than the long one."""
@@ -101,6 +97,9 @@ def read_tables(
         raise InputError(f"{grids[0].name}: {name!r} {why}, and was not read (strict)")
     chosen = tuple(secret) or _find_secret(layout, names, grids[0].name)
     mine = [fact for fact in layout.facts if all(one in fact.keys for one in chosen)]
+    if mine and len(chosen) == 1:  # comparisons of all groups
+        mine += [f for f in layout.facts if is_comparison(f.reading.metric)
+                 and not names.find_keys(f.keys) and len(names.secrets) < 2]  # fmt: skip
     if not mine:
         there = sorted({key for fact in layout.facts for key in fact.keys})
         left = "; ".join(f"{name!r} {why}" for name, why in list(layout.unread.items())[:_LISTED])
@@ -117,7 +116,7 @@ def read_tables(
     if groups is None:
         groups = cross_names(names, chosen)
     if groups is not None:  # a table may list a group that nobody is in
-        frame = frame[frame["group"].isin(list(groups)) | (frame["n"] != 0)]
+        frame = frame[frame["group"].isin(["", *groups]) | (frame["n"] != 0)]
     report = read_frame(frame, groups, None)
     return TableReading(
         report, builder.describe(report, len(layout.facts) - len(mine)), layout.unread,
@@ -343,7 +342,7 @@ class _Builder:
             fact = fact._replace(cell=Cell(fact.cell.text))
         key = (
             tuple(fact.keys.get(name, "") for name in self.slices),
-            " x ".join(fact.keys[name] for name in self.secret),
+            " x ".join(fact.keys.get(name, "") for name in self.secret).strip(" x"),
         )
         parts = fact.cell.parts
         if not parts:
@@ -483,8 +482,8 @@ class _Builder:
         told = next((size for size in own if size.exact), None)
         if told is None and metric in _OVERALL:
             told = self.find_count(key, "people")
-        elif told is None and metric in _TAKEN_OVER:
-            told = self.find_count(key, _TAKEN_OVER[metric])
+        elif told is None and metric in TAKEN_OVER:
+            told = self.find_count(key, TAKEN_OVER[metric])
         if told is None or not told.exact or self.base:
             return -1
         if told.low != round(told.low) or told.low < 0:
@@ -548,7 +547,10 @@ class _Builder:
                 f"{other.where}: {other.cell.text!r} and {facts[0].cell.text!r} are in different "
                 "units: write all alike"
             )
-        step, unit = 10.0**-digits, facts[0].cell.unit or 1.0
+        points = is_comparison(facts[0].reading.metric) and any(
+            f.cell.high > MOST_SHARE for f in facts
+        )
+        step, unit = 10.0**-digits, facts[0].cell.unit or (0.01 if points else 1.0)
         if digits >= FULL or (self.decimals is not None and self.decimals >= FULL):
             return unit, 0.0
         while any(f.cell.low for f in exact) and all(f.cell.low % (10 * step) == 0 for f in exact):
@@ -705,7 +707,8 @@ class _Builder:
         """What was read, in a line."""
         names = [*report.metric.tolist(), *(one.metric for one in report.statistics)]
         metrics = dict.fromkeys(name.replace("-", " ") for name in names)
-        there = len({*report.group, *(report.groups.index(one.group) for one in report.statistics)})
+        there = len({*report.group} | {report.groups.index(one.group) for one in report.statistics
+                                       if one.group})  # fmt: skip
         cuts = [column.name for column in report.columns]
         slices = len({key[0] for key in self.cells if any(key[0])})
         parts = [
