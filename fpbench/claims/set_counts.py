@@ -502,7 +502,7 @@ class Facts(Constraint):
     def contradiction(self, sets: Iterable[int]) -> ContradictionError:
         """The error that these sets contradict each other."""
         numbers = to_array("sets", list(sets), "biu").ravel().tolist()
-        return ContradictionError(self.name(number) for number in numbers)
+        return ContradictionError(dict.fromkeys(map(self.name, numbers)))
 
     @check_arguments
     def count(self, of: NDArray[Any] | None) -> NDArray[Any]:

@@ -332,7 +332,9 @@ class FairnessReport(ReportRows):
         """A sentence: metrics, groups, slices, defences, and what is left out."""
         slices = ", ".join(column.name for column in self.columns) or "nothing"
         kinds = {
-            "rounded": (self.within > 0).any() or self.rounding is not None,
+            "rounded": (self.within > 0).any()
+            or self.rounding is not None
+            or any(one.within for one in self.statistics),
             "noisy": self.noisy.any(),
             "suppressed": self.suppressed.any(),
         }

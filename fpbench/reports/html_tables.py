@@ -39,6 +39,11 @@ def to_page(report: ReportRows, title: str) -> str:
     parts = [
         _write_table(report, blocks[of_block == t], opened=crossed[first[t]] < 2) for t in order
     ]
+    others = "".join(
+        f"<tr><td>{escape(one.describe())}</td><td>{escape(one.group)}</td>"
+        f'<td class="number">{one.value:.6g}</td></tr>' for one in report.statistics
+    )  # fmt: skip
+    parts += [f'<div class="wide"><table>{others}</table></div>'] * bool(others)
     slices = len(np.unique(report.cells, axis=0))
     groups = ", ".join(map(escape, report.groups))
     done = "; ".join(f"{name} {_say(value)}" for name, value in report.defences.items()) or "none"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import permutations
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -82,6 +83,7 @@ class Statistic(NamedTuple):
         return f"{self.metric} for {where or 'everybody'}"
 
 
+@lru_cache(maxsize=1 << 10)
 def is_statistic(metric: str) -> bool:
     """Whether a metric is none of `REPORT_METRICS`, but linear: `f1-score`, `mean of age`."""
     match = _OF_NUMBERS.fullmatch(metric)
@@ -91,10 +93,16 @@ def is_statistic(metric: str) -> bool:
     return base is not None and not base.is_rate
 
 
+@lru_cache(maxsize=1 << 10)
 def is_comparison(metric: str) -> bool:
     """Whether a metric compares rates: a group's to the greatest, or the least and greatest."""
     match = _COMPARISON.fullmatch(metric)
     return match is not None and match[2] in REPORT_METRICS and is_rate(match[2])
+
+
+def is_of_counts(metric: str) -> bool:
+    """Whether a metric is a statistic of numbers of people alone."""
+    return metric in _BY_COUNTS or is_comparison(metric)
 
 
 def is_of_numbers(metric: str) -> bool:

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from report_worlds import check_examples, list_vectors
 
-from fpbench import FairnessReport
+from fpbench import FairnessReport, InputError, assess
+from fpbench.claims import ContradictionError
 from fpbench.correction import propagate
 from fpbench.correction.facts.worlds import find_worlds
 from fpbench.reports.assessments.evidence import check_evidence, pack_evidence
@@ -229,3 +230,87 @@ def test_a_comparison_beside_sizes_allows_the_groups_that_enumeration_allows(nam
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_many_comparisons_allow_the_groups_that_enumeration_allows(name, tmp_path):
     assert sum(check_comparison(seed, name, tmp_path) for seed in range(1000, 1120)) >= 50
+
+
+def make_many(n=60):
+    rng = np.random.default_rng(1)
+    people = pd.DataFrame({"pay": rng.random(n), "sex": rng.choice(["f", "m"], n)})
+    return people, rng.integers(0, 2, n)
+
+
+def test_means_of_many_different_numbers_are_true_of_the_people():
+    people, hired = make_many(4000)
+    table = people.groupby("sex").pay.agg(["mean", "size"]).round(4).reset_index()
+    report = FairnessReport.read(
+        table.rename(columns={"mean": "mean pay"}), X=people[["pay"]], group="sex"
+    )
+    facts = report.facts(people[["pay"]], hired)
+    assert len(facts.clauses) == 6
+    assert len(facts) <= 1001  # neighbours count alike
+    groups = (people.sex == "m").astype(int).to_numpy()
+    assert facts.allows(groups)
+    assert not facts.allows(groups[np.argsort(-people.pay)])
+
+
+def test_an_assessment_says_that_beliefs_do_not_use_means():
+    people, hired = make_many()
+    table = people.groupby("sex").pay.mean().round(1).rename("Average pay").reset_index()
+    told = assess(table, people[["pay"]], hired, groups=people.sex, beliefs="shares", seconds=20)
+    assert (
+        "mean of pay: proofs use these numbers, beliefs do not; they may tell more" in told.read_as
+    )
+    assert "mean of pay rounded, by at most 0.05" in told.read_as[0]
+    assert check_evidence(told.to_json(witnesses=True), told.facts).passes
+    wrong = table.assign(**{"Average pay": ["7.5", "0.4"]})
+    with pytest.raises(ContradictionError, match="people: mean of pay for everybody$"):
+        assess(wrong, people[["pay"]], hired, seconds=20)
+    read = FairnessReport.read(table, X=people[["pay"]], group="sex")
+    assert "mean of pay for everybody" in read.to_html()
+    assert not read.protect().statistics
+
+
+@pytest.mark.parametrize(("heading", "value", "told"), [
+    ("mean pay", "7.5", "the report does not match these groups: .* in mean of pay for everybody"),
+    ("mean pay", "none of it", "'none of it' is not a number"),
+    ("F1", "0.5", "'f1-score' looks at labels: give labels"),
+    ("mean age", "0.5", "'mean age' is no number of people"),
+    ("Impact ratio", "0.5", "'Impact ratio' compares groups"),
+    ("mean pay of denied", "0.5%", "'0.4' and '0.5%' are in different units"),
+])  # fmt: skip
+def test_statistics_of_others_or_unreadable_ones_are_one_clear_error(heading, value, told):
+    people, hired = make_many()
+    table = pd.DataFrame({"sex": ["f", "m"], heading: [value, "0.4"]})
+    with pytest.raises(InputError, match=told):
+        assess(table, people[["pay"]], hired, groups=people.sex, beliefs="shares", seconds=20)
+
+
+@pytest.mark.parametrize(("column", "value"), [("noise", "laplace 2"), ("round_to", "5")])
+def test_statistics_with_noise_are_refused_in_the_long_form(column, value):
+    frame = pd.DataFrame({
+        "group": ["f", "m"], "metric": "mean of pay", "value": [0.5, 0.4], column: value,
+    })  # fmt: skip
+    with pytest.raises(
+        InputError, match="row 0, .*mean of pay of numbers that are rounded or noisy"
+    ):
+        FairnessReport.from_frame(frame)
+
+
+def test_scores_beside_rounded_numbers_are_not_used():
+    names = [*"abcdefgh"]
+    table = pd.DataFrame({"sex": names, "n": 10 * np.arange(1, 9), "F1": 0.5})
+    people = pd.DataFrame({"pay": np.zeros(360)})
+    report = FairnessReport.read(table, X=people, group="sex", groups=names)
+    assert not report.statistics
+    assert "`f1-score` = not used, as of rounded numbers" in report.read_as
+
+
+def test_slices_of_a_crafted_file_are_checked(tmp_path):
+    frame = pd.DataFrame(
+        {"dept": ["x", "x"], "group": ["f", "m"], "metric": "f1", "value": [0.5, 0.4]}
+    )
+    FairnessReport.from_frame(frame).to_json(tmp_path / "report.json")
+    text = (tmp_path / "report.json").read_text()
+    FairnessReport.from_json(tmp_path / "report.json")
+    (tmp_path / "report.json").write_text(text.replace('"x",', '"y",', 1).replace('"x"\n', '"z"\n'))
+    with pytest.raises(InputError, match="unknown value of column 'dept' '.'"):
+        FairnessReport.from_json(tmp_path / "report.json")

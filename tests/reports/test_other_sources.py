@@ -8,7 +8,7 @@ import pytest
 from fairlearn import metrics as fairlearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score, recall_score, roc_auc_score
+from sklearn.metrics import accuracy_score, confusion_matrix, recall_score, roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 from test_fairness_report import make_people
 from test_protecting import assert_true_of
@@ -96,6 +96,15 @@ def test_bad_metric_frames_are_refused():
     assert set(read.metric) == {"true-positive-rate"}
     sizes = FairnessReport.read(make_frame(people, {"count": fairlearn.count}))
     assert set(sizes.metric) == {"people"}
+    arrays = make_frame(people, {"cm": confusion_matrix, "TPR": recall_score})
+    with pytest.raises(InputError, match="the metric 'cm' of the MetricFrame is an array"):
+        FairnessReport.read(arrays)
+    assert set(FairnessReport.read(arrays, names={"cm": "-"}).metric) == {"true-positive-rate"}
+    renamed = (people[0].rename(columns={"job": "group"}), *people[1:])
+    with pytest.raises(
+        InputError, match="a control feature, is called 'group', as a column of rep"
+    ):
+        FairnessReport.read(make_frame(renamed, by=("group",)), group="who")
     nobody = SimpleNamespace(
         by_group=pd.DataFrame({"selection_rate": []}), control_levels=None, sensitive_levels=["sex"]
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 import numpy as np
 
 from fpbench.base.arguments import show_value
-from fpbench.base.errors import DISTRIBUTION, InputError, suggest_name, tell_extra
+from fpbench.base.errors import DISTRIBUTION, InputError, check_choice, suggest_name, tell_extra
 from fpbench.reports.reading.long_form import check_width, read_frame
 from fpbench.reports.rows import ReportRows
 from fpbench.reports.slices import SliceColumn, name_values
@@ -160,6 +160,8 @@ def _read_described(
     by_name = {column.name: column for column in described}
     if len(by_name) < len(described) or {c.name for c in report.columns} - set(by_name):
         raise InputError(f"{file}: `columns` must name each column of slices once")
+    for name, value in (pair for one in report.statistics for pair in one.slice):
+        check_choice(f"value of column {name!r}", value, by_name[name].values)
     order = {column.name: place for place, column in enumerate(report.columns)}
     cells = np.full((len(report), len(described)), -1)
     for place, column in enumerate(described):

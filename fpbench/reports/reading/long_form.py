@@ -116,6 +116,10 @@ def read_frame(
         below[left].astype(np.int64), _read_measured(frame, law)[left], _read_rounding(frame),
         statistics=_read_statistics(columns, cells, metric, group, value, within),
     )  # fmt: skip
+    _complain(
+        ~left & ((law > 0) | (report.rounding is not None)), "metric", metric,
+        "of numbers that are rounded or noisy is not read",
+    )  # fmt: skip
     _check_values(report)
     _check_repeats(report, _read_texts(frame, "metric")[left])
     if groups is None:

@@ -12,7 +12,12 @@ import numpy as np
 from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import count_noun, escape_unprintable
 from fpbench.reports.exact_blocks import WHOLE
-from fpbench.reports.linear_statistics import counts_people, is_comparison, is_of_numbers
+from fpbench.reports.linear_statistics import (
+    counts_people,
+    is_comparison,
+    is_of_counts,
+    is_of_numbers,
+)
 from fpbench.reports.reading.cells import FULL, NO_MORE, Cell
 from fpbench.reports.reading.files import from_csv_bytes, from_json_text, from_parquet_bytes
 from fpbench.reports.reading.grids import Grid, from_frame, load, read_grids
@@ -236,6 +241,12 @@ def _take_metric_frame(frame: Any, names: KnownNames) -> Grid:
     table.columns = list(map(str, table.columns))
     if not len(table):
         raise InputError("the MetricFrame has no rows: it is of nobody")
+    for name in map(str, table):
+        if table[name].map(np.ndim).any() and names.map(name) != "-":
+            raise InputError(
+                f"the metric {name!r} of the MetricFrame is an array, and no number: make a metric "
+                f"of each number in it, or leave it out, --map {name!r}=-"
+            )
     nobody = table.isna().all(axis=1)
     if "count" in table:
         table["count"] = table["count"].fillna(0)
@@ -308,7 +319,10 @@ class _Builder:
         self.slices = list(dict.fromkeys(k for f in facts for k in f.keys if k not in secret))
         for name in self.slices:
             if name in FIXED_COLUMNS:
-                raise InputError(f"a column that slices are cut by is called {name!r}: rename it")
+                raise InputError(
+                    f"a column that slices are cut by, or a control feature, is called {name!r}, "
+                    "as a column of reports: rename it, in the people's table, too"
+                )
         self.cells: dict[tuple[tuple[str, ...], str], dict[str, list[Fact]]] = {}
         self.bare = {
             f.column for f in facts
@@ -680,7 +694,9 @@ class _Builder:
             yield {"metric": "selection-rate", "value": share, "n": n, "within": 0.0}
             used, metrics = True, [m for m in metrics if m not in ("selected", "selection-rate")]
         for metric in metrics:
-            if metric == "people":
+            if self.base and is_of_counts(metric):
+                self.words[metric] = "not used, as of rounded numbers"
+            if metric == "people" or metric in self.words:
                 continue
             if not counts_people(metric):
                 nobody = people is not None and people.high == 0
