@@ -417,7 +417,7 @@ def _match_groups(groups: ArrayLike, series: ReportSeries, facts: Facts) -> NDAr
         low, high = (end[k] for end in ends)
         published = f"{low:g}" if low == high else f"{low:g} to {high:g}"
         if low <= counts[first, k] <= high:  # a clause about several groups or sets
-            published = "that a group is smaller, or another number"
+            published = "that a group is smaller, or another rate or mean"
         which = f"{series.names[0]} does" if len(series.names) == 1 else "the reports do"
         raise InputError(
             f"{which} not match these groups: {counts[first, k]} people are {names[k]!r} in "

@@ -93,7 +93,7 @@ def read_frame(
     if len(names) > _MOST_GROUPS:
         raise InputError(f"column 'group': {len(names):,} groups are more than {_MOST_GROUPS:,}")
     where = {name: code for code, name in enumerate(names)}
-    _check_groups(group, {*where, ""})
+    _check_groups(group, where)
     if len(names) < 2:
         raise InputError(
             f"column 'group': every row is of the group {''.join(names)!r}; a report needs rows of "
@@ -379,7 +379,7 @@ def _read_metrics(frame: DataFrame) -> tuple[NDArray[Any], NDArray[np.bool_]]:
 
 def _check_groups(values: NDArray[Any], valid: Collection[str]) -> None:
     for row, value in enumerate(values):
-        if value not in valid:
+        if value and value not in valid:
             raise InputError(
                 f"row {row}, column 'group': unknown group {value!r}; {suggest_name(value, valid)}"
             )
