@@ -116,7 +116,7 @@ def is_rate(metric: str) -> bool:
     return metric in _BY_COUNTS if own is None else own.is_rate
 
 
-def counts_people(metric: str) -> bool:
+def is_count(metric: str) -> bool:
     """Whether a metric is a number of people."""
     return metric in REPORT_METRICS and not is_rate(metric)
 

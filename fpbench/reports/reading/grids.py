@@ -21,7 +21,7 @@ from fpbench.base.errors import InputError, tell_extra
 from fpbench.base.files import read_file
 from fpbench.reports.reading.cells import read_cell
 from fpbench.reports.reading.long_form import check_width
-from fpbench.reports.reading.metric_names import compares_groups, read_heading
+from fpbench.reports.reading.metric_names import is_comparing, read_heading
 from fpbench.reports.slices import LONGEST
 from fpbench.tabular.table_files import parse_parquet
 
@@ -298,7 +298,7 @@ def _cut_headings(words: Sequence[str], parts: int) -> list[str] | None:
     for start in range(len(words) - 1, -1, -1):
         for end in range(start + 1, min(start + 6, len(words)) + 1):
             text = " ".join(words[start:end])
-            if read_heading(text)[0] or compares_groups(text):
+            if read_heading(text)[0] or is_comparing(text):
                 for (other, many), rest in list(ends.items()):
                     if other == end and many < parts:
                         ends.setdefault((start, many + 1), [text, *rest])

@@ -19,7 +19,7 @@ import numpy as np
 from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.text import hyphenate
-from fpbench.reports.linear_statistics import counts_people, is_comparison, is_statistic
+from fpbench.reports.linear_statistics import is_comparison, is_count, is_statistic
 from fpbench.reports.reading.cells import (
     FULL,
     Cell,
@@ -44,10 +44,10 @@ from fpbench.reports.reading.metric_names import (
     TAKEN_OVER,
     UNREAD,
     Reading,
-    compares_groups,
     explain_unknown,
     find_compared,
     find_near_metric,
+    is_comparing,
     list_meanings,
     read_comparison,
     read_heading,
@@ -255,7 +255,7 @@ def _is_heading(row: Sequence[Any], names: KnownNames) -> bool:
         return False
     groups = Counter(secret for text in set(texts) for secret, _ in names.find_value(text))
     return not names.secrets or any(count > 1 for count in groups.values()) or any(
-        read_heading(names.map(text))[0] or compares_groups(text) or names.find_column(text)
+        read_heading(names.map(text))[0] or is_comparing(text) or names.find_column(text)
         or is_sensitive(text) or hyphenate(text) in {*UNREAD, *AMBIGUOUS, *_HEADS[VALUE]}
         for text in texts
     )  # fmt: skip
@@ -529,7 +529,7 @@ class _Block:
         textual = sum(map(_is_text, filled)) * 2 > len(filled) or (
             not any(self._has_digits(cell) for cell in filled) and bool(filled)
         )
-        if whole == "-" or (textual and compares_groups(column.name)):
+        if whole == "-" or (textual and is_comparing(column.name)):
             why = "is left out as asked" if whole == "-" else _COMPARES
             return replace(column, unread=why, follows=True)
         if whole != column.name:
@@ -722,7 +722,7 @@ class _Block:
         if reading is not None and not names.find_group(text):
             column.reading = reading
             return
-        if hyphenate(text) in AMBIGUOUS or compares_groups(text) or hyphenate(text) in UNREAD:
+        if hyphenate(text) in AMBIGUOUS or is_comparing(text) or hyphenate(text) in UNREAD:
             unknown.append(text)
             return
         if groups := names.find_value(text):
@@ -789,7 +789,7 @@ class _Block:
             if rest == text or not self._split_text(inner, rest):
                 of_all = OF_ALL.search(hyphenate(text))
                 column.unread = column.unread or self._explain(text if of_all else rest)
-                column.follows |= compares_groups(rest)
+                column.follows |= is_comparing(rest)
                 column.keys[secret] = value
                 return True
             column.keys.update(inner.keys)
@@ -827,11 +827,11 @@ class _Block:
             if not cells or (
                 len(set(map(str, cells))) == 1
                 and len(self.rows) > 1
-                and not compares_groups(text)
+                and not is_comparing(text)
                 and hyphenate(text) not in {*AMBIGUOUS, *UNREAD}
             ):
                 return replace(column, unread="is the same everywhere", follows=True)
-            return replace(column, unread=why, follows=compares_groups(text))
+            return replace(column, unread=why, follows=is_comparing(text))
         if not column.name:
             counts = [str(cell) for cell in cells]
             if counts in (
@@ -845,7 +845,7 @@ class _Block:
     def _refuse_misspelling(self, text: str) -> None:
         """Refuse a name that seems to be one of a metric, mistyped."""
         near = find_near_metric(text)
-        if near is not None and not compares_groups(text):
+        if near is not None and not is_comparing(text):
             raise InputError(
                 f"{self.grid.name}: unknown metric {text!r}; did you mean {near!r}? (--map "
                 f"{text!r}={near}, or --map {text!r}=- leaves it out)"
@@ -860,7 +860,7 @@ class _Block:
             return f"may be {list_meanings(AMBIGUOUS['ppr'])}"
         if own in AMBIGUOUS:
             return f"may be {list_meanings(AMBIGUOUS[own])}"
-        if compares_groups(text):
+        if is_comparing(text):
             return _COMPARES
         if own in UNREAD or own.startswith(("mean-", "average-", "median-")):
             return "is no number of people, nor a share of them"
@@ -947,7 +947,7 @@ class _Block:
     def _is_metric(self, text: str) -> bool:
         own = self.names.map(text)
         known = hyphenate(own) in UNREAD or hyphenate(own) in AMBIGUOUS
-        return self._read_name(own)[0] is not None or compares_groups(own) or known
+        return self._read_name(own)[0] is not None or is_comparing(own) or known
 
     def _check_columns(self, columns: list[_Column]) -> None:
         """Note what is read and what not; refuse columns whose meaning is open."""
@@ -1025,7 +1025,7 @@ class _Block:
             return mark
         for j, own in texts.items():
             reading = columns[j].reading
-            counts = reading is not None and counts_people(reading.metric)
+            counts = reading is not None and is_count(reading.metric)
             for text in own:
                 if counts and re.search(r"\d\.\d{3}(?!\d)", text):
                     return ","
@@ -1183,7 +1183,7 @@ class _Block:
                     reading = Reading("people")
                 if reading is None:
                     self._refuse_misspelling(text)
-                    where = self.layout.follows if compares_groups(text) else self.layout.unread
+                    where = self.layout.follows if is_comparing(text) else self.layout.unread
                     where[text] = self._explain(text)
                     continue
                 if is_comparison(reading.metric):

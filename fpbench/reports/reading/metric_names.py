@@ -196,7 +196,7 @@ def read_title(text: str) -> Reading | None:
     return next(iter(found)) if len(found) == 1 else None
 
 
-def compares_groups(name: str) -> bool:
+def is_comparing(name: str) -> bool:
     """Whether a heading is of a number that compares groups, as an impact ratio."""
     return bool(_COMPARES.search(hyphenate(re.sub(r"[^\w/-]+", " ", name.casefold()))))
 
@@ -276,7 +276,7 @@ def explain_unknown(name: object) -> str:
     written = hyphenate(name) if isinstance(name, str) else ""
     if written in AMBIGUOUS:
         return f"{name!r} has two meanings: {list_meanings(AMBIGUOUS[written])}"
-    if compares_groups(written):
+    if is_comparing(written):
         return (
             f"{name!r} compares groups, and is not read, though it may tell of people: give the "
             "rate of each group"

@@ -13,8 +13,8 @@ from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import count_noun, escape_unprintable
 from fpbench.reports.exact_blocks import WHOLE
 from fpbench.reports.linear_statistics import (
-    counts_people,
     is_comparison,
+    is_count,
     is_of_counts,
     is_of_numbers,
 )
@@ -341,7 +341,7 @@ class _Builder:
         if (
             fact.cell.open
             and fact.cell.unit is None
-            and not counts_people(fact.reading.metric)
+            and not is_count(fact.reading.metric)
             and max(end for end in fact.cell[1:3] if end < NO_MORE) > 1
         ):
             # Among rates `<5` says that fewer than five people are behind one.
@@ -393,7 +393,7 @@ class _Builder:
         """Rates that are written alike, by column."""
         columns: dict[tuple[str, int, str], list[tuple[Any, Fact]]] = {}
         for key, fact in self._facts():
-            if not counts_people(fact.reading.metric):
+            if not is_count(fact.reading.metric):
                 columns.setdefault(fact.column, []).append((key, fact))
         return columns
 
@@ -404,7 +404,7 @@ class _Builder:
         numbers = [
             fact.cell.low
             for _, fact in self._facts()
-            if counts_people(fact.reading.metric)
+            if is_count(fact.reading.metric)
             and fact.cell.exact
             and fact.cell.low
             and not (fact.cell.unit or fact.percent)
@@ -698,7 +698,7 @@ class _Builder:
                 self.words[metric] = "not used, as of rounded numbers"
             if metric == "people" or metric in self.words:
                 continue
-            if not counts_people(metric):
+            if not is_count(metric):
                 nobody = people is not None and people.high == 0
                 n = 0 if nobody else self.find_size(key, metric)
                 rate = self.find_rate(key, metric)
