@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from fpbench import Correction, FpbenchError, InputError, Problem
+from fpbench import Correction, FpbenchError, Problem
 from fpbench.base import tell_extra
 from fpbench.builtin.ferry.cp_engine import CpEngine, CpError
 from fpbench.builtin.ferry.cp_model import MoveModel
-from fpbench.builtin.ferry.ip_model import IntegerModel, exclude_counts, is_linear
+from fpbench.builtin.ferry.ip_model import IntegerModel, exclude_counts
 from fpbench.builtin.ferry.ip_solver import SolverAnswer, check_solver, solve
 from fpbench.claims import COUNT_CONSTRAINTS
 from fpbench.correction import CountedProblem, OptimalCorrector, solve_exact
@@ -124,10 +124,9 @@ def _solve_moves(counted: CountedProblem, deadline: float) -> Correction:
 class IP(OptimalCorrector):
     """The cheapest change of a guess, from the general model of Ferry et al. and a MIP solver.
 
-    Each move of a person is a variable, so it accepts all constraints that are linear in people's
-    groups, also `LinearConstraint`, and the counts of a published table (`Facts`), of which it
-    keeps exact numbers and ranges: noise forbids no groups. For the others `exact` gives the same
-    answer thousands of times faster.
+    Each move of a person is a variable, so it accepts sums over people too: `LinearConstraint`,
+    and the counts of a published table (`Facts`), of which it keeps exact numbers and ranges: noise
+    forbids no groups. For the others `exact` gives the same answer thousands of times faster.
 
     Notes
     -----
@@ -139,7 +138,10 @@ class IP(OptimalCorrector):
     `time_limit`.
 
     Departs from the paper in its columns: those of people who stay are left out, and exact equality
-    of rates is expressed by multiples of the smallest group with the overall rate.
+    of rates is expressed by multiples of the smallest group with the overall rate. Rates of two
+    groups (forms `between-groups` and `ratio`), of which the paper has none, are no rows: while an
+    answer violates the claim, a threshold between its rates is drawn, and a cut says that all rates
+    are above it or all below it, by the tolerance.
     """
 
     name = "ip"
@@ -148,9 +150,7 @@ class IP(OptimalCorrector):
         "Ferry et al., Exploiting Fairness to Enhance Sensitive Attributes Reconstruction, SaTML "
         "2023, section III"
     )
-    expresses: ClassVar[frozenset[str]] = frozenset(
-        {"to-overall", "share", "positive-rate", "unfairness", "known", "linear", "counts"}
-    )
+    expresses: ClassVar[frozenset[str]] = COUNT_CONSTRAINTS | {"linear", "counts"}
 
     solver: str = Field(
         "highs", description="highs, or another solver of pyomo, such as cbc or appsi_cplex"
@@ -172,22 +172,6 @@ class IP(OptimalCorrector):
     def _check_solver(cls, name: str) -> str:
         return check_solver(name)
 
-    def check(self, problem: Problem) -> None:
-        """Refuse a problem that it cannot express.
-
-        Raises InputError if there is no constraint, or one that is not linear.
-        """
-        super().check(problem)
-        problem = _spread_facts(problem)
-        classes = CountedProblem(problem).classes
-        for constraint in problem.constraints:
-            if not all(is_linear(condition) for condition in constraint.conditions(classes)):
-                raise InputError(
-                    f"corrector {self.name!r} cannot express {constraint!r}: rates of two groups "
-                    "are compared with each other, which is not linear; it can compare them with "
-                    "the overall rate (form 'to-overall')"
-                )
-
     def solve(self, problem: Problem) -> Correction:
         """Find the cheapest correction."""
         deadline = time.perf_counter() + self.time_limit
@@ -195,7 +179,7 @@ class IP(OptimalCorrector):
         if counted.known is None:
             return Correction(None, SolverStatus.INFEASIBLE)
         model = IntegerModel(counted, counted=self.model == "counts")
-        bound = counted.base
+        bound, conditions = counted.base, list(counted.conditions)
         while True:
             answer = solve(model.program, self.solver, deadline)
             bound = max(bound, counted.base + (answer.bound or 0.0))
@@ -203,9 +187,11 @@ class IP(OptimalCorrector):
                 proven = answer.status is SolverStatus.TIMEOUT
                 return Correction(None, answer.status, bound=bound if proven else None)
             settled, counts = model.settle(answer.values), model.read_counts(answer.values)
-            violated = next((c for c in counted.conditions if not c.holds(counts)), None)
+            # The last one: a cut that the solver let through is not made again.
+            violated = next((c for c in reversed(conditions) if not c.holds(counts)), None)
             if violated is not None:
-                model.demand(exclude_counts(violated, counts))
+                conditions.append(exclude_counts(violated, counts))
+                model.demand(conditions[-1])
             elif model.misses_any(settled):
                 model.exclude(answer.values)
             else:

@@ -7,7 +7,7 @@ for two groups. A person with no such column set stays, at no cost.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
@@ -22,7 +22,6 @@ from fpbench.claims import (
     Condition,
     KnownPeople,
     LinearConstraint,
-    Occupied,
     Proportional,
     Row,
 )
@@ -50,14 +49,29 @@ def simplify(row: Row, sizes: tuple[int, ...]) -> Row:
 
 
 def exclude_counts(condition: Condition, counts: NDArray[np.int64]) -> AnyOf:
-    """A cut that excludes counts violating a condition, and nothing that satisfies it."""
+    """A cut of rows that excludes counts violating a condition, and nothing that satisfies it."""
     if not isinstance(condition, AnyOf):
-        return AnyOf(tuple(tuple(way) for way in condition.alternatives(counts)))
+        return AnyOf(tuple(_list_ways(condition, counts)))
     ways: list[tuple[Condition, ...]] = []
     for option in condition.options:
         violated = next(c for c in option if not c.holds(counts))
-        ways += [(*option, *way) for way in violated.alternatives(counts)]
+        ways += [(*_list_rows(option), *way) for way in _list_ways(violated, counts)]
     return AnyOf(tuple(ways))
+
+
+def _list_ways(condition: Condition, counts: NDArray[np.int64]) -> Iterator[tuple[Row, ...]]:
+    """Rows of its alternatives, which are split until counts that violate it violate each."""
+    for way in condition.alternatives(counts):
+        rows = _list_rows(way)
+        if all(row.holds(counts) for row in rows):
+            violated = next(c for c in way if not c.holds(counts))
+            yield from ((*rows, *more) for more in _list_ways(violated, counts))
+        else:
+            yield rows
+
+
+def _list_rows(conditions: Iterable[Condition]) -> tuple[Row, ...]:
+    return tuple(row for condition in conditions for row in condition.rows())
 
 
 def _differ_in_sign(low: int, high: int) -> bool:
@@ -99,13 +113,6 @@ above a solver's tolerance, and sums stay exact in floats."""
 _Solution = NDArray[np.float64]
 
 
-def is_linear(condition: Condition) -> bool:
-    """Whether a condition can be lines of a program, with at most one integer per option."""
-    if isinstance(condition, AnyOf):
-        return all(isinstance(c, Row | Occupied) for option in condition.options for c in option)
-    return isinstance(condition, Row | Occupied | Proportional)
-
-
 class IntegerModel:
     """A problem as a program, and the reading of its solutions.
 
@@ -114,7 +121,8 @@ class IntegerModel:
     Parameters
     ----------
     tally
-        The problem; its conditions are linear, and no facts put a person into two groups.
+        The problem; no facts put a person into two groups. Of conditions that are not linear it
+        has the rows that they imply; `exclude_counts` makes cuts for what these let through.
     counted
         Whether integers that count people link people and conditions. Given these, the rest is a
         transport problem, whose solutions are integral anyway, so only people of linear
@@ -235,7 +243,7 @@ class IntegerModel:
         switches = []
         for option in condition.options:
             switches.append(switch := self.program.add(0, 1))
-            for row in (row for one in option for row in one.rows()):
+            for row in _list_rows(option):
                 self._add_row(row, switch)
         if switches:
             self.program.add_line(((switch, 1.0) for switch in switches), 1.0, math.inf)

@@ -26,6 +26,7 @@ from fpbench.builtin.ferry import ip_model, ip_solver
 from fpbench.builtin.ferry.correctors import IP
 from fpbench.builtin.ferry.ip_model import IntegerModel, exclude_counts, simplify
 from fpbench.claims import (
+    FORMS,
     METRICS,
     AnyOf,
     KnownPeople,
@@ -64,11 +65,11 @@ def problem(n=40, k=2, seed=0, constraints=None, weights=True):
 @st.composite
 def constraints(draw, n, k, linear=False):
     """A claim, sometimes with something else that is known."""
-    group, metric = st.integers(0, k - 1), st.sampled_from(METRICS)
+    group, metric, form = st.integers(0, k - 1), st.sampled_from(METRICS), st.sampled_from(FORMS)
     others = [
         st.builds(lambda g, b: ShareBounds(g, *b), group, BOUNDS),
         st.builds(lambda g, b, m: RateBounds(g, *b, m), group, BOUNDS, metric),
-        st.builds(lambda m, b: KnownUnfairness(m, *b), metric, BOUNDS),
+        st.builds(lambda m, b, f: KnownUnfairness(m, *b, f), metric, BOUNDS, form),
         st.builds(lambda r, g: KnownPeople([r], [g]), st.integers(0, n - 1), group),
     ]
     if linear:
@@ -83,7 +84,7 @@ def constraints(draw, n, k, linear=False):
             draw(st.lists(st.one_of(*others), max_size=1))
         )
     tolerance = st.sampled_from([0.0, 0.02, 0.1, 0.25, 0.5, Fraction(123456789012, 10**12)])
-    rates = draw(st.builds(RateConstraint, metric, tolerance))
+    rates = draw(st.builds(RateConstraint, metric, tolerance, form))
     return (rates, *draw(st.lists(st.one_of(*others), max_size=2)))
 
 
@@ -168,6 +169,20 @@ class TestAgreement:
         assert found.status is SolverStatus.OPTIMAL
         assert facts.allows(found.values)
         assert found.objective == pytest.approx(least, rel=1e-6)
+
+    @settings(max_examples=20)
+    @given(
+        seed=st.integers(0, 2**32), k=st.integers(2, 3), model=st.sampled_from(MODELS),
+        metric=st.sampled_from(METRICS), form=st.sampled_from(["between-groups", "ratio"]),
+        low=st.sampled_from([0.0, 0.2]), width=st.sampled_from([0.0, 0.2, 0.5]),
+    )  # fmt: skip
+    def test_of_rates_of_two_groups_with_every_vector_there_is(
+        self, seed, k, model, metric, form, low, width
+    ):
+        instance = problem(7, k, seed, [KnownUnfairness(metric, low, low + width, form)])
+        least = oracles.brute_force(instance)
+        check_answer(IP(model=model).correct(instance), least, instance)
+        assert solve_exact(instance).objective == pytest.approx(least)
 
     @pytest.mark.slow
     @given(instance=problems(most=60, groups=4))
@@ -381,14 +396,6 @@ class TestTime:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize("form", ["between-groups", "ratio"])
-    def test_rates_of_two_groups_compared(self, form):
-        with pytest.raises(InputError, match=f"cannot express the constraint {form!r}"):
-            IP().correct(problem(constraints=[RateConstraint(form=form, tolerance=0.1)]))
-        known = KnownUnfairness("statistical-parity", 0.1, 0.2, form)
-        with pytest.raises(InputError, match=f"cannot express .*{form}"):
-            IP().correct(problem(constraints=[known]))
-
     def test_nothing_known(self):
         with pytest.raises(InputError, match="nothing was claimed"):
             IP().correct(problem(constraints=[]))
