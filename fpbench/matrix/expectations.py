@@ -78,8 +78,19 @@ class Expectation(BaseModel, ABC):
         description="columns whose values are readings of the source, which does not fix them: "
         "where they decide differently, nothing is decided",
     )
+    other_measures: list[Text] = Field(
+        [], description="measures that the source may mean instead of `measure`: readings, too"
+    )
     tolerance: Tolerance = Field(0.0, description="greatest deviation that still counts as true")
     strongest: bool = Field(True, description="whether to check it on the strongest adversary too")
+
+    def list_by_measure(self) -> list[Self]:
+        """The statement by each measure that the source may mean."""
+        others = [
+            self.model_copy(update={"measure": name, "says": f"{self.says} ({name})"})
+            for name in self.other_measures
+        ]
+        return [self, *others]
 
     @property
     def columns(self) -> tuple[str, ...]:

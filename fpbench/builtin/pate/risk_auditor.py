@@ -25,16 +25,17 @@ class ExcessiveRisk(Auditor):
     labels. Measures for each of the two (E): `risk_E` and `risk_gap_E` (greatest minus least group
     risk) with their standard errors `risk_error_E` and `risk_gap_error_E`; `loss_E` and
     `baseline_loss_E`, which put gaps into proportion; `expected_accuracy_E` and
-    `baseline_accuracy_E`; `risk_bound_E` (Theorem 3, mean) and `risk_bound_holds_E` (for
-    everybody); `rank_..._E`, rank correlations of people's input norm, gradient norm, closeness to
-    the boundary, flip probability and risk. For each group G: `people_E_G`, `risk_E_G`,
-    `risk_error_E_G`, `loss_E_G`, `baseline_loss_E_G`, `risk_bound_E_G`, `closeness_E_G`,
-    `input_norm_E_G`, `gradient_norm_E_G`, `flip_probability_E_G`, `flip_drawn_E_G`. For the
-    model: `sensitivity` (expected distance of parameters from the baseline's) and
-    `sensitivity_squared` with their errors, mean flip probabilities, and for each bound B `bound_B`
-    and `holds_B`. For each of six ranges r of the input norm `sensitivity_range_r`,
-    `sensitivity_error_range_r`, `input_norm_range_r`, `flip_probability_range_r`, and over them
-    `rank_norm_sensitivity`. Values that a learner or method does not provide are undefined.
+    `baseline_accuracy_E`; `accuracy_gap_E`, as `risk_gap_E` of lost accuracy; `risk_bound_E`
+    (Theorem 3, mean) and `risk_bound_holds_E` (for everybody); `rank_..._E`, rank correlations of
+    people's input norm, gradient norm, closeness to the boundary, flip probability and risk. For
+    each group G: `people_E_G`, `risk_E_G`, `risk_error_E_G`, `loss_E_G`, `baseline_loss_E_G`,
+    `accuracy_lost_E_G`, `risk_bound_E_G`, `closeness_E_G`, `input_norm_E_G`, `gradient_norm_E_G`,
+    `flip_probability_E_G`, `flip_drawn_E_G`. For the model: `sensitivity` (expected distance of
+    parameters from the baseline's) and `sensitivity_squared` with their errors, mean flip
+    probabilities, and for each bound B `bound_B` and `holds_B`. For each of six ranges r of the
+    input norm `sensitivity_range_r`, `sensitivity_error_range_r`, `input_norm_range_r`,
+    `flip_probability_range_r`, and over them `rank_norm_sensitivity`. Values that a learner or
+    method does not provide are undefined.
 
     Standard errors are for independent draws: antithetic pairs count as one. For a gap it is that
     of the difference between the two groups with the extreme risks. In closed form they come from
@@ -76,6 +77,8 @@ class ExcessiveRisk(Auditor):
         sensitivity_squared | less | the expected square of that distance
         expected_accuracy_* | greater share | expected accuracy of the private model
         baseline_accuracy_* | greater share | accuracy of the model without privacy
+        accuracy_gap_* | less share | greatest difference of the accuracy that groups lose
+        accuracy_lost_* | less share | accuracy of the model without privacy minus the expected one
         baseline_loss_* | less | loss of the model without privacy
         loss_* | less | expected loss of the private model
         risk_gap_error_* | less | standard error of a gap

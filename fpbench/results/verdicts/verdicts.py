@@ -94,10 +94,14 @@ def evaluate(
     data set without a done row has a verdict of its own, `not run`. `ignore`: columns to leave out
     of `where` and `per` of the expectations.
     """
+    left_out = frozenset(ignore)
+    by_measure = (expectation.list_by_measure() for expectation in expectations)
     return [
         verdict
-        for expectation in expectations
-        for verdict in _compare_readings(list(_evaluate(expectation, rows, frozenset(ignore))))
+        for readings in by_measure
+        for verdict in _compare_readings(
+            [v for e in readings for v in _evaluate(e, rows, left_out)]
+        )
     ]
 
 

@@ -164,6 +164,7 @@ def test_the_general_definition_is_the_difference_of_expected_losses():
             assert row["risk"] == pytest.approx(loss - base)
             assert (row["loss"], row["baseline_loss"]) == pytest.approx((loss, base))
             assert row["people"] == len(mine)
+            assert row["accuracy_lost"] == pytest.approx(2 * mine.mean() - 1)
         assert people["row"].tolist() == list(range(len(sample)))
         assert people["label"].tolist() == sample.labels.tolist()
         means = report.groups.query("on == @on")["risk"]
@@ -235,6 +236,10 @@ def test_risks_are_those_of_students_fitted_one_by_one(labels):
         right = [((p > 0.5) == truth).mean() for p in said]
         assert overall["accuracy"] == pytest.approx(np.mean(right[1:]))
         assert overall["baseline_accuracy"] == pytest.approx(right[0])
+        lost = ((said[0] > 0.5) == truth) - np.mean([(p > 0.5) == truth for p in said[1:]], axis=0)
+        lost_by_group = [lost[groups == g].mean() for g in range(3)]
+        np.testing.assert_allclose(rows["accuracy_lost"], lost_by_group, atol=1e-12)
+        assert overall["accuracy_gap"] == pytest.approx(np.ptp(lost_by_group))
         f, lengths = said[0], np.linalg.norm(design, axis=1)
         np.testing.assert_allclose(people["closeness"], 1 - f**2 - (1 - f) ** 2)
         np.testing.assert_allclose(people["input_norm"], lengths)
@@ -486,7 +491,7 @@ def test_the_last_bits_of_equal_losses_have_no_rank():
     rounding = (base + 1e-16 * rng.normal(size=50)) - base
     assert np.ptp(rounding) > 0
     for risk, known in ((rounding, False), (rng.normal(size=50) / 1000, True)):
-        exact = EvaluationRisks.exact(people, base, chance, risk, 0.5)
+        exact = EvaluationRisks.exact(people, base, chance, risk, np.full(50, 0.5))
         (overall,) = make_report([exact], ("a", "b"), [], {}, []).overall.to_dict("records")
         assert np.isfinite(overall["rank_closeness_risk"]) == known
 

@@ -80,6 +80,16 @@ def test_what_readings_of_the_source_decide_differently_is_undecided(found, stan
     assert told == (standing is Standing.UNDECIDED)
 
 
+def test_what_measures_that_the_source_may_mean_decide_differently_is_undecided():
+    cells = [row | {"y": -2.0} for row in rows("x", a=YES)]
+    one, other = judge_statements(verdicts(stated(other_measures=["y"]), cells))
+    assert [j.standing for j in (one, other)] == [Standing.UNDECIDED] * 2
+    assert (one.expectation.measure, other.expectation.measure) == ("x", "y")
+    assert other.expectation.says.endswith("(y)")
+    one, other = judge_statements(verdicts(stated(other_measures=["x"]), cells))
+    assert [j.standing for j in (one, other)] == [Standing.HOLDS] * 2
+
+
 def test_skipped_cells_do_not_count():
     skipped = [{"dataset": "c", "seed": 0, "status": "skipped", "learner": "l", "reason": "gone"}]
     (one,) = judge_statements(verdicts(stated(), rows("x", a=YES) + skipped))

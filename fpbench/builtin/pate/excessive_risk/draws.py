@@ -76,7 +76,7 @@ class RiskSums:
     belongs: _Floats
     """(n, K) 1 / members of a group for its members, else 0."""
     models: int = 0
-    right: float = 0.0
+    right: _Floats = field(default_factory=lambda: np.zeros(1))
     total: _Floats = field(default_factory=lambda: np.zeros(1))
     squares: _Floats = field(default_factory=lambda: np.zeros(1))
     by_group: list[_Floats] = field(default_factory=list)
@@ -92,7 +92,7 @@ class RiskSums:
         """Add the scores (R, n) of some models."""
         labels = self.people.labels
         self.models += len(scores)
-        self.right += float(((scores > (0.0 if logits else 0.5)) == (labels == 1)).mean(1).sum())
+        self.right = self.right + ((scores > (0.0 if logits else 0.5)) == (labels == 1)).sum(axis=0)
         excess = cross_entropy(scores, labels, logits) - self.base
         if paired:
             excess = average_pairs(excess)
@@ -120,8 +120,8 @@ class RiskSums:
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
     @property
-    def accuracy(self) -> float:
-        """Mean accuracy over models."""
+    def accuracy(self) -> _Floats:
+        """(n,) shares of models that predict the label."""
         return self.right / self.models
 
 

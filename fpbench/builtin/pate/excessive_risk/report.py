@@ -38,7 +38,8 @@ class RiskReport:
     overall
         A row for each `on`: `people`, `risk` and its standard error `risk_error`, `risk_gap`
         (greatest minus least group risk) and `risk_gap_error`, `loss` and `baseline_loss`,
-        `accuracy` (expected) and `baseline_accuracy`, `risk_bound` (Theorem 3, mean) and
+        `accuracy` (expected) and `baseline_accuracy`, `accuracy_gap` (greatest minus least
+        accuracy that a group loses), `risk_bound` (Theorem 3, mean) and
         `risk_bound_holds` (for everybody: 1 or 0), and Spearman's `rank_...` correlations of
         people's input norm, gradient norm, closeness to the boundary, flip probability and
         risk.
@@ -46,9 +47,9 @@ class RiskReport:
         A row for each `on` and `group`: `people`, and means of what people have.
     people
         A row for each `on` and person: `row` in the sample, `group`, `label`, `risk`,
-        `risk_error`, `loss`, `baseline_loss`, `risk_bound`, `closeness` (1 - f^2 - (1 - f)^2, f
-        by the baseline), `input_norm` and `gradient_norm` (intercept included),
-        `flip_probability` and `flip_drawn`.
+        `risk_error`, `loss`, `baseline_loss`, `accuracy_lost`, `risk_bound`, `closeness`
+        (1 - f^2 - (1 - f)^2, f by the baseline), `input_norm` and `gradient_norm` (intercept
+        included), `flip_probability` and `flip_drawn`.
     bounds
         A row for each bound on the model sensitivity: `bound`, what it is `of`, `measured` with
         its `error`, `value`, and whether it `holds`: 1 or 0, three standard errors allowed for;
@@ -101,7 +102,8 @@ class EvaluationRisks:
     """(n,) excess losses."""
     risk_error: _Floats
     """(n,) their standard errors."""
-    accuracy: float
+    accuracy: _Floats
+    """(n,) probabilities that the private model predicts the label."""
     units: _Floats
     """(units, K) group risks of independent units; (0, K) if none was drawn."""
     lengths: _Floats
@@ -121,7 +123,7 @@ class EvaluationRisks:
 
     @classmethod
     def exact(
-        cls, people: People, base: _Floats, chance: _Floats, risk: _Floats, accuracy: float
+        cls, people: People, base: _Floats, chance: _Floats, risk: _Floats, accuracy: _Floats
     ) -> EvaluationRisks:
         """Risks without errors, and without norms, bounds and flips."""
         unknown, k = np.full(len(base), np.nan), int(people.sensitive.max()) + 1
@@ -144,6 +146,10 @@ class EvaluationRisks:
         """(K,) numbers of people of the groups."""
         return np.bincount(self.people.sensitive)
 
+    def find_right(self) -> NDArray[np.bool_]:
+        """(n,) whether the baseline predicts the label."""
+        return np.equal(self.chance > 0.5, self.people.labels == 1)
+
     def table(self, groups: tuple[str, ...]) -> DataFrame:
         """The rows of `RiskReport.people` of this evaluation."""
         import pandas as pd
@@ -158,6 +164,7 @@ class EvaluationRisks:
                 "risk_error": self.risk_error,
                 "loss": self.base + self.risk,
                 "baseline_loss": self.base,
+                "accuracy_lost": self.find_right() - self.accuracy,
                 "risk_bound": self.bound,
                 "closeness": 2 * self.chance * (1 - self.chance),
                 "input_norm": self.lengths,
@@ -168,7 +175,7 @@ class EvaluationRisks:
         )
 
 
-_MEANS = ("risk", "loss", "baseline_loss", "risk_bound", "closeness", "input_norm",
+_MEANS = ("risk", "loss", "baseline_loss", "accuracy_lost", "risk_bound", "closeness", "input_norm",
           "gradient_norm", "flip_probability", "flip_drawn")  # fmt: skip
 _RANGE = ("range", "people", "input_norm", "flip_probability", "sensitivity", "sensitivity_error")
 _PAIRS = {
@@ -205,7 +212,7 @@ def make_report(
                 }
             ).join(means.reset_index(drop=True))
         )
-        overall.append(_summarise(evaluation, table, means["risk"].to_numpy()))
+        overall.append(_summarise(evaluation, table, means))
     return RiskReport(
         pd.DataFrame(overall),
         pd.concat(by_group, ignore_index=True),
@@ -216,12 +223,10 @@ def make_report(
     )
 
 
-def _summarise(
-    evaluation: EvaluationRisks, table: DataFrame, group_risks: _Floats
-) -> dict[str, Any]:
+def _summarise(evaluation: EvaluationRisks, table: DataFrame, means: DataFrame) -> dict[str, Any]:
+    group_risks = means["risk"].to_numpy()
     bounded = not np.isnan(evaluation.bound).any()
     fine = evaluation.risk <= evaluation.bound + 1e-9 * (1 + np.abs(evaluation.bound))
-    right = (evaluation.chance > 0.5) == (evaluation.people.labels == 1)
     most, least = int(group_risks.argmax()), int(group_risks.argmin())
     # Without noise, risks are the last bits of a difference of equal losses: these have no rank.
     scale = float(np.abs(evaluation.base).max()) or 1.0
@@ -239,8 +244,9 @@ def _summarise(
         ),
         "loss": float(table["loss"].mean()),
         "baseline_loss": float(evaluation.base.mean()),
-        "accuracy": evaluation.accuracy,
-        "baseline_accuracy": float(right.mean()),
+        "accuracy": float(evaluation.accuracy.mean()),
+        "baseline_accuracy": float(evaluation.find_right().mean()),
+        "accuracy_gap": float(np.ptp(means["accuracy_lost"])),
         "risk_bound": float(evaluation.bound.mean()),
         "risk_bound_holds": float(fine.all()) if bounded else np.nan,
         **{name: rank_correlation(ranked[a], ranked[b]) for name, (a, b) in _PAIRS.items()},

@@ -131,7 +131,7 @@ def approximate_risks(model: VotedModel, parts: list[People], rng: np.random.Gen
             cross_entropy(baseline, people.labels, logits=True),
             students.losses(*evaluation),
         )
-        right = float(students.accuracy(*evaluation).mean())
+        right = students.accuracy(*evaluation)
         exact = EvaluationRisks.exact(
             people, base, _to_chances(baseline, logits=True), expected - base, right
         )
