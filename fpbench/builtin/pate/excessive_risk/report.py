@@ -148,7 +148,7 @@ class EvaluationRisks:
 
     def find_right(self) -> NDArray[np.bool_]:
         """(n,) whether the baseline predicts the label."""
-        return np.equal(self.chance > 0.5, self.people.labels == 1)
+        return np.asarray((self.chance > 0.5) == (self.people.labels == 1))
 
     def table(self, groups: tuple[str, ...]) -> DataFrame:
         """The rows of `RiskReport.people` of this evaluation."""
