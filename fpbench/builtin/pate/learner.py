@@ -25,7 +25,7 @@ from fpbench.builtin.pate.model import (
     draw_noise,
     encode_finite,
 )
-from fpbench.models import MLPTraining, random_state
+from fpbench.models import Encoding, MLPTraining, random_state
 from fpbench.plugin import MeasureValues
 from fpbench.privacy import (
     LEAST_EPSILON,
@@ -180,6 +180,7 @@ class Pate(Learner):
         pate_teachers | neither | number of teachers
         pate_penalty | neither | penalty of the student
         pate_labels | neither | kind of labels of the student
+        pate_encoding | neither | how categories became numbers
         pate_queries | less | public people for whom teachers vote
         pate_answered | greater | public people whose votes are answered
         pate_teachers_empty | less | teachers without training people
@@ -195,6 +196,7 @@ class Pate(Learner):
     public: int = Field(
         200, ge=1, description="number m of training people on whom teachers vote, drawn at random"
     )
+    encoding: Encoding = Field("one-hot", description="how categories become numbers")
     partition: Partition = Field(
         "hash",
         description="how people are dealt to teachers: by record `hash`, or in `equal` parts",
@@ -321,8 +323,8 @@ class Pate(Learner):
         sample.check_cuts(self.protects, f"learner {self.name!r}")
         rows_rng, parts_rng, noise_rng, models_rng = rng.spawn(4)
         public, private = self._draw_public(len(sample), rows_rng)
-        matrix = encode_finite(sample.features, self.name)
-        scaled = StandardizedFeatures.of(matrix[public])
+        matrix = encode_finite(sample.features, self.name, self.encoding)
+        scaled = StandardizedFeatures.of(matrix[public], self.encoding)
         design = scaled(matrix)
         public_design = design[public]
         marks = sample.labels.astype(np.int64)
@@ -421,6 +423,7 @@ class Pate(Learner):
             "pate_teachers": self.teachers,
             "pate_penalty": self.penalty,
             "pate_labels": self.labels,
+            "pate_encoding": self.encoding,
             "pate_queries": self.public,
             "pate_flip_probability": float(flip_probabilities(votes, sigma).mean()),
             "pate_votes_for_1": float(won.mean()),

@@ -13,6 +13,7 @@ from fpbench.builtin.learners._fitted import as_labels, stack_labels
 from fpbench.builtin.pate.equation_12 import find_not_convex, fit_weighted_labels
 from fpbench.errors import DataError
 from fpbench.models import (
+    Encoding,
     MLPTraining,
     Networks,
     encode,
@@ -34,20 +35,25 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class StandardizedFeatures:
-    """Features as a matrix: one-hot, standardised on the public part, and a column of ones."""
+    """Features as a matrix: encoded, standardised on the public part, and a column of ones."""
 
     mean: NDArray[np.float64]
     scale: NDArray[np.float64]
     columns: NDArray[np.intp]
     """Columns that vary in the public part; the others have no public scale."""
+    encoding: Encoding
 
     @classmethod
-    def of(cls, public: NDArray[np.float32]) -> StandardizedFeatures:
+    def of(cls, public: NDArray[np.float32], encoding: Encoding) -> StandardizedFeatures:
         """The scaling by encoded public rows (m, columns)."""
         mean, scale = public.mean(axis=0, dtype=np.float64), public.std(axis=0, dtype=np.float64)
         # By range, as the standard deviation of a constant column is not exactly 0.
         columns = np.flatnonzero(np.ptp(public, axis=0) > 0)
-        return cls(mean[columns], scale[columns], columns)
+        return cls(mean[columns], scale[columns], columns, encoding)
+
+    def encode(self, features: DataFrame) -> NDArray[np.float64]:
+        """The scaled matrix (n, d) of features."""
+        return self(encode(features, self.encoding))
 
     def __call__(self, encoded: NDArray[np.float32]) -> NDArray[np.float64]:
         """The scaled matrix (n, d); its last column is ones."""
@@ -58,9 +64,9 @@ class StandardizedFeatures:
         return matrix
 
 
-def encode_finite(features: DataFrame, learner: str) -> NDArray[np.float32]:
-    """Finite one-hot features; DataError if a number is missing or infinite."""
-    matrix = encode(features)
+def encode_finite(features: DataFrame, learner: str, encoding: Encoding) -> NDArray[np.float32]:
+    """Finite encoded features; DataError if a number is missing or infinite."""
+    matrix = encode(features, encoding)
     if not np.isfinite(matrix).all():
         import pandas as pd
 
@@ -220,7 +226,7 @@ class Student:
         return stack_labels(self._predict_positive(features))
 
     def _predict_positive(self, features: DataFrame) -> Floats:
-        positive: Floats = self.family.proba(self.parameters, self.scaled(encode(features)))[0]
+        positive: Floats = self.family.proba(self.parameters, self.scaled.encode(features))[0]
         return positive
 
 
@@ -263,8 +269,8 @@ class PateModel(Student):
         return flip_probabilities(self.votes, self.sigma)
 
     def design(self, features: DataFrame) -> Floats:
-        """Input of students (n, d): one-hot, standardised on the public rows; ones are last."""
-        return self.scaled(encode(features))
+        """Input of students (n, d): standardised on the public rows; ones are last."""
+        return self.scaled.encode(features)
 
     def draw_noise(
         self, repetitions: int, rng: np.random.Generator, antithetic: bool = False

@@ -79,7 +79,7 @@ def test_columns_are_scaled_by_public_people_alone(make_people):
 
 def test_columns_that_nothing_public_can_scale_are_left_out():
     encoded = np.array([[1, 5, 0], [2, 5, 0]], dtype=np.float32)
-    design = StandardizedFeatures.of(encoded)
+    design = StandardizedFeatures.of(encoded, "one-hot")
     found = design(np.array([[3, 7, 1]], dtype=np.float32))
     assert found.tolist() == [[3.0, 1.0]]
 
@@ -480,6 +480,10 @@ def test_features_may_be_categorical_only():
     model = fit(sample, sigma=0.0, penalty=1e-3, teacher_penalty=1e-3)
     assert model.public_design.shape == (60, 4)
     assert (model.predict(sample.features, np.random.default_rng()) == labels).all()
+    model = fit(sample, sigma=0.0, penalty=1e-3, teacher_penalty=1e-3, encoding="ordinal")
+    assert model.public_design.shape == (60, 2)
+    assert len(np.unique(model.design(sample.features)[:, 0])) == 3
+    assert model.notes["pate_encoding"] == "ordinal"
 
 
 @pytest.mark.parametrize(("parameters", "says"), [
