@@ -55,7 +55,8 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         With noise `gini` is best: its sensitivity is below 1, that of `entropy` about log2 of
         `most_people`.
     selection
-        `noisy-max` (Laplace noise) or `exponential` (the exponential mechanism).
+        `noisy-max` (Laplace noise) or `exponential` (the exponential mechanism) of the choice, or
+        `reference`: of the impurities of every candidate, which share epsilon.
     thresholds
         Number of candidate thresholds of each number, regular between its bounds.
     similarity, tau

@@ -54,10 +54,11 @@ class PrivateFairTree(TreeLearner):
     in the same proportion". It has no guarantee. People belong to nodes by their own values, so
     nodes of a level stay disjoint, leaves count whole people, and sensitivities do not change.
 
-    **Departures.** The proposal adds noise to each entropy; here the split itself is chosen
-    privately, and the number of candidates does not affect privacy. The proposal's criterion is
-    `criterion = "entropy"`, `similarity = "ball"`; `gini` needs a twentieth of its noise, and is
-    the default.
+    **Departures.** The proposal adds noise to each entropy: `selection = "reference"`, with
+    `criterion = "entropy"` and `similarity = "ball"`. All candidates of a node then share the
+    epsilon of its level, which pays for publishing their entropies, though only the tree is
+    published. By default the split itself is chosen privately, and the number of candidates does
+    not affect privacy; `gini` needs a twentieth of the noise of `entropy`.
     """
 
     name = "private-fair-tree"

@@ -51,8 +51,8 @@ class TreeRecipe:
     criterion
         Impurity that a split minimises: `gini`, `entropy` or `max`.
     selection
-        How splits are chosen: `noisy-max`, `exponential`, or `random`: a feature, then one of its
-        splits, without looking at people, so that all of epsilon is for the leaves.
+        How splits are chosen: `noisy-max`, `exponential`, `reference`, or `random`: a feature, then
+        one of its splits, without looking at people, so that all of epsilon is for the leaves.
     thresholds
         Number of thresholds of each number, regular between its bounds.
     similarity

@@ -17,8 +17,9 @@ Floats: TypeAlias = NDArray[np.float64]
 Criterion: TypeAlias = Literal["gini", "entropy", "max"]
 """Impurity that a split minimises, summed over both children."""
 
-Selection: TypeAlias = Literal["noisy-max", "exponential"]
-"""How a split is chosen: the best after Laplace noise, or the exponential mechanism."""
+Selection: TypeAlias = Literal["noisy-max", "exponential", "reference"]
+"""How a split is chosen: the best after Laplace noise; the exponential mechanism; or the best by
+noisy impurities of children, which share epsilon."""
 
 CRITERIA: tuple[Criterion, ...] = get_args(Criterion)
 SELECTIONS: tuple[Selection, ...] = get_args(Selection)
@@ -103,17 +104,24 @@ def choose_splits(
     """Candidates (g,) of small impurity, one in each node; -1 where none is possible.
 
     Of `impurities` (g, c) and `possible` (g, c), which is public, `noisy-max` takes the least
-    impurity after Laplace noise, and the others a candidate with probability proportional to
-    exp(-impurity / scale), by adding Gumbel noise. Adding a person never lowers an impurity, so
-    with scale = sensitivity / epsilon both are epsilon-differentially private. At scale 0 the least
-    is chosen, the first of equals. `rngs`: each for the noise of equally many nodes, in order.
+    impurity after Laplace noise; `exponential` and `random` a candidate with probability
+    proportional to exp(-impurity / scale), by adding Gumbel noise. Adding a person never lowers an
+    impurity, so with scale = sensitivity / epsilon all are epsilon-differentially private.
+    `reference` adds Laplace noise to the impurities of both children of every possible candidate,
+    at a scale as many times greater as there are of these: then epsilon pays for all the noisy
+    impurities, and not for the choice alone. At scale 0 the least is chosen, the first of equals.
+    `rngs`: each for the noise of equally many nodes, in order.
     """
     if scale > 0:
         noisy = np.empty(impurities.shape)
         for rng, part in zip(rngs, np.split(noisy, len(rngs)), strict=True):
-            draw = rng.laplace if selection == "noisy-max" else rng.gumbel
+            draw = rng.laplace if selection in ("noisy-max", "reference") else rng.gumbel
             part[:] = draw(size=part.shape)
+            if selection == "reference":
+                np.add(part, draw(size=part.shape), out=part)
         noisy *= scale
+        if selection == "reference":
+            noisy *= possible.sum(axis=1, keepdims=True)
         noisy -= impurities
     else:
         noisy = -impurities

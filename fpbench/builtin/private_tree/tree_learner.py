@@ -200,7 +200,11 @@ class TreeLearner(RecipeLearner):
     )
     max_depth: int = Field(6, ge=1, le=16, description="levels of splits; the tree is complete")
     criterion: Criterion = Field("gini", description="impurity that splits reduce")
-    selection: Selection = Field("noisy-max", description="private mechanism that chooses a split")
+    selection: Selection = Field(
+        "noisy-max",
+        description="private mechanism that chooses a split; `reference`: noise that is paid for "
+        "the impurities of every candidate",
+    )
     thresholds: Thresholds = 64
     most_people: MostPeople = 1_000_000
     mechanism: LeafMechanism = None

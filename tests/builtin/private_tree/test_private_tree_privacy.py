@@ -12,12 +12,14 @@ import pytest
 
 from fpbench import Sample, component
 from fpbench.builtin import SplitCandidates, TreeRecipe, grow_trees
-from fpbench.builtin.private_tree.split_scores import CRITERIA, SELECTIONS
+from fpbench.builtin.private_tree.split_scores import CRITERIA
 from fpbench.data import Domain
 from fpbench.testing import epsilon_lower_bound
 
 EPSILON = 1.0
 SIMILAR = {"none": {}, "grid": {"tau": 0.1}, "ball": {"tau": 0.1}}
+CHOICES = ("noisy-max", "exponential")
+"""Selections that pay for the choice alone."""
 N = 4
 """People at most: three of label 0, and perhaps one of label 1, whom some splits set apart."""
 
@@ -59,7 +61,7 @@ def attack(grown, away=0.9, aside=0.1, parting=1, columns=10, draws=40_000):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("similarity", SIMILAR)
-@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("selection", CHOICES)
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_no_attack_breaks_epsilon_and_half_the_noise_is_found(criterion, selection, similarity):
     given = {"criterion": criterion, "selection": selection, "similarity": similarity}
@@ -71,7 +73,7 @@ def test_no_attack_breaks_epsilon_and_half_the_noise_is_found(criterion, selecti
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["selection", "leaves"])
-@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("selection", CHOICES)
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_half_the_noise_of_one_part_is_found(criterion, selection, part):
     """The other part has the noise that it has at epsilon 1."""
@@ -87,6 +89,19 @@ def test_half_the_noise_of_one_part_is_found(criterion, selection, part):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("criterion", CRITERIA)
+def test_a_reference_tree_gives_away_less_than_its_noisy_impurities_cost(criterion):
+    """Of ten candidates, noise for ten: the choice alone gives away a tenth of a level's share."""
+    given = {"criterion": criterion, "selection": "reference"}
+    honest = recipe(**given)
+    assert honest.guarantee.epsilon == EPSILON
+    assert attack(honest) <= honest.leaf_epsilon + honest.level_epsilon / 10
+    shrunk = recipe(epsilon=5.5, leaf_share=0.5 / 5.5, **given)
+    assert math.isclose(shrunk.leaf_epsilon, honest.leaf_epsilon)
+    assert attack(shrunk) > honest.leaf_epsilon + honest.level_epsilon / 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize(("away", "aside"), [(0.5, 0.1), (0.55, 0.45), (0.9, 0.52)])
 def test_no_attack_breaks_a_ball_that_both_children_share(criterion, away, aside):
     shared = recipe(criterion=criterion, similarity="ball", tau=0.1)
@@ -94,7 +109,7 @@ def test_no_attack_breaks_a_ball_that_both_children_share(criterion, away, aside
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("selection", CHOICES)
 def test_the_levels_share_their_budget(selection):
     """Splits alone, of two levels: no more than epsilon, and more than one level is allowed."""
     given = {"selection": selection, "criterion": "max", "max_depth": 2, "leaf_share": 0.01}

@@ -104,6 +104,31 @@ def test_noisy_max_chooses_as_it_should():
     assert chosen.mean() == pytest.approx((0.5 + d / 4) * math.exp(-d), abs=0.004)
 
 
+def test_reference_pays_for_the_impurities_of_both_children_of_every_candidate():
+    """Of three, of which two are possible: sums of two Laplace noises of twice the scale."""
+    rng, n, d = np.random.default_rng(0), 200_000, 3.0
+    scores, possible = np.tile([0.0, d, -9.0], (n, 1)), np.tile([True, True, False], (n, 1))
+    chosen = choose_splits(scores, possible, "reference", 0.5, [rng])
+    noise = np.random.default_rng(1).laplace(scale=1.0, size=(n, 4)) @ [1, 1, -1, -1]
+    assert chosen.max() == 1
+    assert chosen.mean() == pytest.approx((noise > d).mean(), abs=0.004)
+    alone = choose_splits(scores[:, :1], possible[:, :1], "reference", 0.5, [rng])
+    assert not alone.any()
+
+
+@each_criterion
+@given(left=st.tuples(mass, mass), right=st.tuples(mass, mass), w=st.floats(0, 1))
+def test_nobody_moves_the_children_of_a_split_by_more_together(criterion, left, right, w):
+    """What `reference` pays for: both impurities, in L1, a person shared in any way."""
+    add = np.array([0.0, 1.0])
+    moved = [
+        of(criterion, child + share * add) - of(criterion, child)
+        for child, share in ((left, w), (right, 1 - w))
+    ]
+    people = math.ceil(sum(left) + sum(right)) + 1
+    assert np.abs(moved).sum() <= compute_impurity_sensitivity(criterion, people) + 1e-9
+
+
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_without_noise_the_first_of_the_best(selection):
     scores = np.array([[2.0, 1.0, 1.0], [0.0, 3.0, 1.0], [1.0, 1.0, 1.0]])
