@@ -44,9 +44,10 @@ class RedrawnModels(Protocol):
 class VotedModel(PrivateModel, Protocol):
     """A student that learnt from noisy votes of teachers, and can learn again from fresh noise.
 
-    A logistic student minimises the mean loss + `penalty` ||theta||^2; the intercept is a part of
-    theta. With labels `equation-12` it may have `find_not_convex(weights)`, whether the objectives
-    of students (R,) are shown not to be convex. Any other student may have
+    A logistic student, or one of least squares (half the squared difference of x'theta and label),
+    minimises the mean loss + `penalty` ||theta||^2; the intercept is a part of theta. With labels
+    `equation-12` it may have `find_not_convex(weights)`, whether the objectives of students (R,)
+    are shown not to be convex. Any other student may have
     `distances(parameters)`, the distances (R,) of students from the baseline, and
     `gradient_norms(design, labels)`, the norms (n,) of gradients of its losses.
     """
@@ -73,11 +74,11 @@ class VotedModel(PrivateModel, Protocol):
 
     @property
     def student(self) -> str:
-        """`logistic` or `mlp`."""
+        """`logistic`, `least-squares` or `mlp`."""
 
     @property
     def theta_star(self) -> NDArray[np.float64] | None:
-        """(d,) parameters of a logistic baseline, the intercept last; None for any other."""
+        """(d,) parameters of a linear baseline, the intercept last; None for any other."""
 
     def design(self, features: DataFrame) -> NDArray[np.float64]:
         """Inputs (n, d) of students, with a last column of ones."""
@@ -98,7 +99,7 @@ class VotedModel(PrivateModel, Protocol):
     def fit_students(
         self, targets: NDArray[np.float64], weights: NDArray[np.float64] | None = None
     ) -> Any:
-        """Students trained on labels (R, m): parameters (R, d) if logistic, else any object."""
+        """Students trained on labels (R, m): parameters (R, d) if linear, else any object."""
 
     def student_proba(self, parameters: Any, design: NDArray[np.float64]) -> NDArray[np.float64]:
         """Probabilities (R, n) of label 1 by all students."""

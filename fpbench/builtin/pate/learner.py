@@ -13,7 +13,7 @@ from fpbench import Guarantee, InputError, Learner, Measure, Sample
 from fpbench.builtin.pate.model import (
     ConfidenceTest,
     Floats,
-    LogisticFamily,
+    LinearFamily,
     MLPFamily,
     ModelFamily,
     ParityRefusal,
@@ -112,7 +112,7 @@ def count_earlier(values: NDArray[np.uint64]) -> NDArray[np.intp]:
     return earlier
 
 
-Model = Literal["logistic", "mlp"]
+Model = Literal["logistic", "least-squares", "mlp"]
 _Units = Annotated[int, Field(ge=1, le=4096)]
 _CONFIDENT_ONLY = ("threshold", "ratio", "answers")
 _MLP_ONLY = ("hidden", "epochs", "batch", "rate")
@@ -144,7 +144,8 @@ class Pate(Learner):
 
     **Objective.** The mean loss + penalty ||theta||^2; the paper's lambda, for a sum, is m times
     `penalty`. The intercept is a component of theta, and penalised. scikit-learn's C is
-    1 / (2 m penalty). Networks (`mlp`) penalise weights, not biases.
+    1 / (2 m penalty). Networks (`mlp`) penalise weights, not biases. The loss is cross entropy, and
+    half the squared difference of x'theta and the label for `least-squares`.
 
     **Voting.** `gnmax` answers every public person. `confident` (Confident-GNMax) first tests
     whether the greatest count plus separate noise passes a threshold, and answers only then, with
@@ -181,6 +182,7 @@ class Pate(Learner):
         pate_penalty | neither | penalty of the student
         pate_labels | neither | kind of labels of the student
         pate_encoding | neither | how categories became numbers
+        pate_student | neither | model of the student
         pate_queries | less | public people for whom teachers vote
         pate_answered | greater | public people whose votes are answered
         pate_teachers_empty | less | teachers without training people
@@ -252,8 +254,9 @@ class Pate(Learner):
     @classmethod
     def examples(cls, directory: Path) -> list[dict[str, Any]]:
         """Few teachers and few people."""
-        kinds = ("hard", "soft", "equation-12")
-        return [{"teachers": 5, "public": 60, "labels": labels} for labels in kinds]
+        kinds: tuple[dict[str, Any], ...]
+        kinds = ({}, {"labels": "soft"}, {"labels": "equation-12"}, {"student": "least-squares"})
+        return [{"teachers": 5, "public": 60, **kind} for kind in kinds]
 
     @model_validator(mode="after")
     def _check_combination(self) -> Pate:
@@ -267,15 +270,22 @@ class Pate(Learner):
             (self.teacher, self.teacher_penalty, "teacher_penalty"),
             (self.student, self.penalty, "penalty"),
         ):
-            if model == "logistic" and penalty == 0:
+            if model != "mlp" and penalty == 0:
                 why = "if a plane separates the labels, there are no best parameters"
-                if name == "penalty" and self.labels in _UNBOUNDED:
+                if model == "least-squares":
+                    why = "fewer people than columns have many best parameters"
+                elif name == "penalty" and self.labels in _UNBOUNDED:
                     why = "with soft labels beyond 0 and 1 the loss has no lower bound"
                 raise ValueError(f"{name} = 0: {why}; give one above 0")
         if self.student == "mlp" and self.labels in _UNBOUNDED:
             raise ValueError(
                 f'labels = "{self.labels}" goes beyond 0 and 1, where training a network '
                 'diverges: use "soft-clipped"'
+            )
+        if self.student == "least-squares" and self.labels == "equation-12":
+            raise ValueError(
+                'labels = "equation-12" may have no minimum by least squares: use "soft", or '
+                'student = "logistic"'
             )
         if self.voting == "confident" and self.labels == "equation-12":
             raise ValueError('labels = "equation-12" needs an answer for everybody: use "gnmax"')
@@ -379,8 +389,8 @@ class Pate(Learner):
         return np.sort(order[: self.public]), np.sort(order[self.public :])
 
     def _make_family(self, model: Model, penalty: float, rng: np.random.Generator) -> ModelFamily:
-        if model == "logistic":
-            return LogisticFamily(penalty, self.labels == "equation-12")
+        if model != "mlp":
+            return LinearFamily(penalty, "equation-12" if self.labels == "equation-12" else model)
         training = MLPTraining(self.hidden, penalty, self.epochs, self.batch, self.rate)
         return MLPFamily(training, random_state(rng))
 
@@ -424,6 +434,7 @@ class Pate(Learner):
             "pate_penalty": self.penalty,
             "pate_labels": self.labels,
             "pate_encoding": self.encoding,
+            "pate_student": self.student,
             "pate_queries": self.public,
             "pate_flip_probability": float(flip_probabilities(votes, sigma).mean()),
             "pate_votes_for_1": float(won.mean()),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fpbench import Guarantee, InputError
 from fpbench.builtin.learners._fitted import as_labels, stack_labels
 from fpbench.builtin.pate.equation_12 import find_not_convex, fit_weighted_labels
+from fpbench.builtin.pate.least_squares import fit_least_squares
 from fpbench.errors import DataError
 from fpbench.models import (
     Encoding,
@@ -100,27 +101,34 @@ class ModelFamily(Protocol):
 
 
 @dataclass(frozen=True)
-class LogisticFamily:
-    """Ridge logistic regression, exact."""
+class LinearFamily:
+    """Ridge regressions, exact."""
 
     penalty: float
-    weighted_labels: bool = False
-    """Whether students learn both labels, by the weights of equation (12)."""
+    loss: Literal["logistic", "equation-12", "least-squares"]
+    """With `equation-12` students learn both labels, by its weights."""
 
     def teachers(self, design: Floats, labels: Floats, parts: list[Rows]) -> Floats:
         """Parameters (k, d)."""
-        return fit_logistic_apart(design, labels, parts, self.penalty)
+        if self.loss != "least-squares":
+            return fit_logistic_apart(design, labels, parts, self.penalty)
+        own = [(design[rows], labels[None, rows]) for rows in parts]
+        return np.concatenate([fit_least_squares(x, y, self.penalty) for x, y in own])
 
     def students(
         self, design: Floats, targets: Floats, weights: Floats | None, start: Floats | None = None
     ) -> Floats:
         """Parameters (R, d)."""
-        if self.weighted_labels and weights is not None:
+        if self.loss == "least-squares":
+            return fit_least_squares(design, targets, self.penalty, weights)
+        if self.loss == "equation-12" and weights is not None:
             return fit_weighted_labels(design, targets, weights, self.penalty)
         return fit_logistic(design, targets, self.penalty, weights, start=start)
 
     def proba(self, models: Floats, design: Floats) -> Floats:
-        """Probabilities (R, n) of label 1."""
+        """Probabilities (R, n) of label 1; of least squares, values cut to [0, 1]."""
+        if self.loss == "least-squares":
+            return np.clip(models @ design.T, 0.0, 1.0)
         return logistic_proba(models, design)
 
     def flat(self, models: Floats) -> Floats:
@@ -253,7 +261,7 @@ class PateModel(Student):
     sigma: float
     labels: VoteLabels
     penalty: float
-    student: Literal["logistic", "mlp"]
+    student: Literal["logistic", "least-squares", "mlp"]
     confident: ConfidenceTest | None = None
     refusal: ParityRefusal | None = None
     notes: MeasureValues = field(default_factory=dict)
@@ -296,7 +304,7 @@ class PateModel(Student):
         )
 
     def fit_students(self, targets: Floats, weights: Floats | None = None) -> Any:
-        """Students trained on labels (R, m): parameters (R, d) of logistic ones."""
+        """Students trained on labels (R, m): parameters (R, d) of linear ones."""
         return self.family.students(self.public_design, targets, weights, self.theta_star)
 
     def student_proba(self, parameters: Any, design: Floats) -> Floats:

@@ -10,7 +10,7 @@ import fpbench
 from fpbench.auditing import excessive_risk
 from fpbench.builtin.pate.fair_learner import FairPate
 from fpbench.builtin.pate.learner import Pate
-from fpbench.builtin.pate.model import LogisticFamily, ParityRefusal
+from fpbench.builtin.pate.model import LinearFamily, ParityRefusal
 
 KINDS = ("refuse", "teachers")
 
@@ -79,8 +79,8 @@ def test_fair_teachers_have_no_covariance_of_group_and_log_odds(people, monkeypa
         seen.update(design=design, parts=parts, theta=train(self, design, labels, parts))
         return seen["theta"]
 
-    train = LogisticFamily.teachers
-    monkeypatch.setattr(LogisticFamily, "teachers", watch)
+    train = LinearFamily.teachers
+    monkeypatch.setattr(LinearFamily, "teachers", watch)
     whole = {}
     for kind in ("refuse", "teachers"):
         fit(FairPate(teachers=8, public=100, fairness=kind), people)

@@ -495,6 +495,8 @@ def test_features_may_be_categorical_only():
     ({"student": "mlp", "labels": "soft"}, 'a network diverges: use "soft-clipped"'),
     ({"penalty": 0.0, "labels": "equation-12"}, "penalty = 0: with soft labels beyond 0 and 1"),
     ({"student": "mlp", "labels": "equation-12"}, 'a network diverges: use "soft-clipped"'),
+    ({"student": "least-squares", "labels": "equation-12"}, "may have no minimum by least squares"),
+    ({"student": "least-squares", "penalty": 0.0}, "penalty = 0: fewer people than columns"),
     ({"voting": "confident", "labels": "equation-12"}, "needs an answer for everybody"),
     ({"threshold": 0.7}, 'threshold has an effect only with voting = "confident"'),
     ({"answers": 7}, 'answers has an effect only with voting = "confident"'),

@@ -15,8 +15,10 @@ delta method), which is 3 to 6 % off where this is less than 1 % off; it is the 
 Bounds on what noisy labels do to a student, and to people's risks (Tran et al.), need no normal
 approximation. theta* is learnt from clean labels and theta~ from noisy ones, both with the mean
 objective (1/m) sum of losses + lambda ||theta||^2, which is 2 lambda-strongly convex, and in which
-the intercept is a component of theta. With delta_x the noisy label minus the clean one,
-||theta~ - theta*|| <= ||sum delta_x x|| / (2 m lambda), whatever the noise: all bounds follow.
+the intercept is a component of theta; a loss is the logistic one, or half the squared difference of
+x'theta and the label (both have c = -1 in the paper's equation (5)). With delta_x the noisy label
+minus the clean one, ||theta~ - theta*|| <= ||sum delta_x x|| / (2 m lambda), whatever the noise:
+all bounds follow.
 """
 
 from __future__ import annotations
@@ -256,11 +258,11 @@ def bound_second_moment(design: _Floats, moments: LabelMoments, penalty: float) 
 
 
 def bound_risks(
-    gradients: _Floats, lengths: _Floats, sensitivity: float, sensitivity_squared: float
+    gradients: _Floats, smoothness: _Floats, sensitivity: float, sensitivity_squared: float
 ) -> _Floats:
-    """Theorem 3: bounds (n,) on excessive risks, from (n,) norms of gradients at theta* and of x.
+    """Theorem 3: bounds (n,) on excessive risks, from (n,) norms of gradients at theta*, and beta.
 
-    ||gradient|| E||theta~ - theta*|| + beta / 2 E||theta~ - theta*||^2, with beta = ||x||^2 / 4:
-    the logistic loss.
+    ||gradient|| E||theta~ - theta*|| + beta / 2 E||theta~ - theta*||^2, with beta = ||x||^2 / 4 of
+    the logistic loss, and ||x||^2 of half the square.
     """
-    return gradients * sensitivity + lengths**2 / 8 * sensitivity_squared
+    return gradients * sensitivity + smoothness / 2 * sensitivity_squared

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import InputError
 from fpbench.auditing import PrivateModel, RedrawnModels, VotedModel
+from fpbench.builtin.pate.least_squares import fit_least_squares
 from fpbench.models import fit_logistic
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 _Floats = NDArray[np.float64]
+
+Scale: TypeAlias = Literal["chances", "logits", "values"]
+"""What scores are: probabilities of label 1; x'theta, of a logistic student or of least squares."""
 
 NORM_RANGES = 6
 """Ranges of the input norm, of equally many people."""
@@ -48,8 +52,7 @@ class ModelBatch:
     """Scores and parameters of some of the R models."""
 
     scores: list[_Floats]
-    """For each evaluation (R, n) probabilities of label 1, or logits."""
-    logits: bool
+    """For each evaluation (R, n) scores of one scale."""
     distances: _Floats | None = None
     """(R,) distances of parameters to the baseline's."""
     pulls: _Floats | None = None
@@ -88,12 +91,13 @@ class RiskSums:
         members = np.bincount(people.sensitive)
         return cls(people, base, np.eye(len(members))[people.sensitive] / members)
 
-    def add(self, scores: _Floats, logits: bool, paired: bool) -> None:
+    def add(self, scores: _Floats, scale: Scale, paired: bool) -> None:
         """Add the scores (R, n) of some models."""
         labels = self.people.labels
         self.models += len(scores)
-        self.right = self.right + ((scores > (0.0 if logits else 0.5)) == (labels == 1)).sum(axis=0)
-        excess = cross_entropy(scores, labels, logits) - self.base
+        favourable = scores > (0.0 if scale == "logits" else 0.5)
+        self.right = self.right + (favourable == (labels == 1)).sum(axis=0)
+        excess = compute_losses(scores, labels, scale) - self.base
         if paired:
             excess = average_pairs(excess)
         self.total = self.total + excess.sum(axis=0)
@@ -138,9 +142,18 @@ def average_pairs(values: NDArray[Any]) -> _Floats:
     return np.asarray((values[:half].astype(np.float64) + values[half:]) / 2)
 
 
-def cross_entropy(scores: _Floats, labels: _Floats, logits: bool) -> _Floats:
-    """Cross entropy of labels (n,) in {0, 1}, by probabilities of label 1 or by logits."""
-    if logits:
+def find_scale(model: VotedModel) -> Scale:
+    """The scale of the scores of a model's students."""
+    if model.theta_star is None:
+        return "chances"
+    return "values" if model.student == "least-squares" else "logits"
+
+
+def compute_losses(scores: _Floats, labels: _Floats, scale: Scale) -> _Floats:
+    """Cross entropy of labels (n,) in {0, 1}; of values, half the squared difference."""
+    if scale == "values":
+        return np.asarray((scores - labels) ** 2 / 2)
+    if scale == "logits":
         return np.asarray(np.logaddexp(0.0, (1 - 2 * labels) * scores))
     chance = np.where(labels == 1, scores, 1 - scores)
     return np.asarray(-np.log(np.clip(chance, _SMALLEST, 1 - _SMALLEST)))
@@ -157,7 +170,11 @@ def draw_students(
 
     Students learn from the people of the first evaluation.
     """
-    star, width = model.theta_star, max(len(people.labels) for people in evaluations)
+    star, scale, width = (
+        model.theta_star,
+        find_scale(model),
+        max(len(people.labels) for people in evaluations),
+    )
     clean = model.votes[:, 1] > model.votes[:, 0]
     find_not_convex = getattr(model, "find_not_convex", None)
     most = max(_AT_ONCE // max(width, 1) // 2, 1) * 2
@@ -172,13 +189,13 @@ def draw_students(
             scores = [model.student_proba(students, design) for design in designs]
             distances = getattr(model, "distances", None)
             away = None if distances is None else np.asarray(distances(students), np.float64)
-            yield ModelBatch(scores, False, away, flips=flips)
+            yield ModelBatch(scores, away, flips=flips)
         else:
             public = designs[0]
             yield ModelBatch(
-                [students @ design.T for design in designs], True,
+                [students @ design.T for design in designs],
                 np.linalg.norm(students - star, axis=1),
-                _measure_gradients(public, star, targets, weights, model.penalty), flips,
+                _measure_gradients(public, star, targets, weights, model.penalty, scale), flips,
                 None if find_not_convex is None else find_not_convex(weights),
                 measure_ranges(model, public, noise) if weights is None else None,
             )  # fmt: skip
@@ -193,23 +210,26 @@ def split_by_norm(design: _Floats) -> list[NDArray[np.intp]]:
 def measure_ranges(model: VotedModel, design: _Floats, noise: _Floats) -> _Floats | None:
     """Distances (R, 6) of students of one range of norms alone from its own clean student.
 
-    Without weights and with a penalty a student is `fit_logistic` of its labels: see `VotedModel`.
+    Without weights and with a penalty a student is known from its labels: see `VotedModel`.
     """
     ranges = split_by_norm(design)
     if not ranges or not model.penalty > 0:
         return None
     targets = np.concatenate([model.targets(each)[0] for each in (np.zeros_like(noise[:1]), noise)])
-    students = [fit_logistic(design[rows], targets[:, rows], model.penalty) for rows in ranges]
+    fit = fit_least_squares if find_scale(model) == "values" else fit_logistic
+    students = [fit(design[rows], targets[:, rows], model.penalty) for rows in ranges]
     return np.stack([np.linalg.norm(s[1:] - s[0], axis=1) for s in students], axis=1)
 
 
 def _measure_gradients(
-    design: _Floats, star: _Floats, targets: _Floats, weights: _Floats | None, penalty: float
-) -> _Floats:
+    design: _Floats, star: _Floats, targets: _Floats, weights: _Floats | None, penalty: float,
+    scale: Scale,
+) -> _Floats:  # fmt: skip
     """Norms (R,) of the gradients at theta*, divided by the modulus of strong convexity."""
     from scipy.special import expit
 
-    residuals = expit(design @ star) - targets
+    values = design @ star
+    residuals = (expit(values) if scale == "logits" else values) - targets
     if weights is None:
         shares = np.full(targets.shape, 1 / targets.shape[1])
     else:
@@ -227,14 +247,14 @@ def draw_models(
     redraw = getattr(model, "redraw", None)
     if redraw is None:
         scores_of_parts = [predict_chances(model, people, rng)[None] for people in evaluations]
-        return ModelBatch(scores_of_parts, False)
+        return ModelBatch(scores_of_parts)
     drawn: RedrawnModels = redraw(repetitions, rng)
     scores_of_parts = [
         np.asarray(drawn.proba(people.features), np.float64) for people in evaluations
     ]
     for people, scores in zip(evaluations, scores_of_parts, strict=True):
         _check(scores, (repetitions, len(people.labels)), "the redrawn models")
-    return ModelBatch(scores_of_parts, False)
+    return ModelBatch(scores_of_parts)
 
 
 def predict_chances(model: Any, people: People, rng: np.random.Generator) -> _Floats:

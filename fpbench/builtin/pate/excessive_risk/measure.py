@@ -15,7 +15,7 @@ from fpbench.base.arguments import check_type, show_value, to_generator
 from fpbench.builtin.pate.excessive_risk.draws import (
     People,
     RiskSums,
-    cross_entropy,
+    compute_losses,
     draw_models,
     predict_chances,
 )
@@ -40,9 +40,9 @@ def excessive_risk(
 ) -> RiskReport:
     """Risks of people and groups: by how much a private model's expected loss exceeds a baseline's.
 
-    The risk of a person is E[loss(private model)] - loss(baseline): cross entropy without penalty,
-    its mean over the randomness of the private training. The risk of a group is the mean of its
-    members' risks. NOT PRIVATE: see `RiskReport`.
+    The risk of a person is E[loss(private model)] - loss(baseline): cross entropy without penalty
+    (of least-squares students half the square), its mean over the randomness of the training. The
+    risk of a group is the mean of its members' risks. NOT PRIVATE: see `RiskReport`.
 
     Parameters
     ----------
@@ -121,8 +121,8 @@ def _measure_any(
     batch = draw_models(model, parts, repetitions, rng)
     risks = []
     for people, chance, scores in zip(parts, base, batch.scores, strict=True):
-        tally = RiskSums.of(people, cross_entropy(chance, people.labels, logits=False))
-        tally.add(scores, logits=False, paired=False)
+        tally = RiskSums.of(people, compute_losses(chance, people.labels, "chances"))
+        tally.add(scores, "chances", paired=False)
         risks.append(EvaluationRisks.of_draws(tally, chance))
     count = len(batch.scores[0])
     about: MeasureValues = {"method": "monte-carlo", "repetitions": count, "antithetic": 0}

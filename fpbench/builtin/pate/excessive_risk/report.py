@@ -97,7 +97,7 @@ class EvaluationRisks:
     base: _Floats
     """(n,) losses by the baseline."""
     chance: _Floats
-    """(n,) probabilities of label 1 by the baseline."""
+    """(n,) probabilities of label 1 by the baseline, or its values, of least squares."""
     risk: _Floats
     """(n,) excess losses."""
     risk_error: _Floats

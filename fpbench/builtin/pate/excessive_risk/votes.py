@@ -22,10 +22,12 @@ from fpbench.builtin.pate.excessive_risk.draws import (
     ModelBatch,
     People,
     RiskSums,
+    Scale,
     average_pairs,
-    cross_entropy,
+    compute_losses,
     draw_students,
     estimate_error,
+    find_scale,
     predict_chances,
     split_by_norm,
 )
@@ -53,15 +55,15 @@ def sample_risks(
 
     R, the repetitions, is even if noise is antithetic.
     """
-    baseline, logits = _predict_baseline(model, parts, rng), model.theta_star is not None
+    baseline, scale = _predict_baseline(model, parts, rng), find_scale(model)
     tallies = [
-        RiskSums.of(people, cross_entropy(margins, people.labels, logits))
+        RiskSums.of(people, compute_losses(margins, people.labels, scale))
         for people, margins in zip(parts, baseline, strict=True)
     ]
     batches: list[ModelBatch] = []
     for batch in draw_students(model, parts, repetitions, antithetic, rng):
         for tally, scores in zip(tallies, batch.scores, strict=True):
-            tally.add(scores, logits, antithetic)
+            tally.add(scores, scale, antithetic)
         batches.append(batch.without_scores())
     flips = flip_probabilities(model.votes, model.sigma)
     changed = _list_units([cast("NDArray[np.bool_]", batch.flips) for batch in batches], antithetic)
@@ -69,7 +71,7 @@ def sample_risks(
         "method": "monte-carlo", "repetitions": repetitions, "antithetic": int(antithetic),
         **_measure_flips(flips, changed, repetitions, antithetic),
     }  # fmt: skip
-    risks = [EvaluationRisks.of_draws(tally, _to_chances(margins, logits)) for tally, margins in
+    risks = [EvaluationRisks.of_draws(tally, _to_chances(margins, scale)) for tally, margins in
              zip(tallies, baseline, strict=True)]  # fmt: skip
     pulls = None
     if batches[0].distances is not None:
@@ -86,7 +88,7 @@ def sample_risks(
     if batches[0].not_convex is not None:
         shown = np.concatenate([cast("NDArray[np.bool_]", batch.not_convex) for batch in batches])
         about["students_not_convex"] = float(shown.mean())
-    if logits:
+    if scale != "chances":
         pulls = np.concatenate([cast("_Floats", batch.pulls) for batch in batches])
     risks[0] = risks[0].having(flips=flips, flips_drawn=changed.mean(axis=0))
     risks, bounds, about = _add_bounds(model, risks, about, pulls)
@@ -105,7 +107,7 @@ def approximate_risks(model: VotedModel, parts: list[People], rng: np.random.Gen
     """
     need = "method closed-form needs a logistic student"
     use = 'use method = "monte-carlo"'
-    if model.theta_star is None:
+    if find_scale(model) != "logits" or model.theta_star is None:
         raise InputError(f"{need}, not {show_value(model.student)}; {use}")
     if _uses_weights(model, rng):
         raise InputError(f"{need} that learns from all its labels, with one weight; {use}")
@@ -128,12 +130,12 @@ def approximate_risks(model: VotedModel, parts: list[People], rng: np.random.Gen
     for people, baseline in zip(parts, _predict_baseline(model, parts, rng), strict=True):
         evaluation = _get_design(people), people.labels
         base, expected = (
-            cross_entropy(baseline, people.labels, logits=True),
+            compute_losses(baseline, people.labels, "logits"),
             students.losses(*evaluation),
         )
         right = students.accuracy(*evaluation)
         exact = EvaluationRisks.exact(
-            people, base, _to_chances(baseline, logits=True), expected - base, right
+            people, base, _to_chances(baseline, "logits"), expected - base, right
         )
         risks.append(exact.with_errors(expected - linear.losses(*evaluation)))
     risks[0] = risks[0].having(flips=flips)
@@ -158,7 +160,7 @@ def _list_ranges(public: EvaluationRisks, distances: _Floats) -> list[dict[str, 
 def _add_bounds(
     model: VotedModel, risks: list[EvaluationRisks], about: MeasureValues, pulls: _Floats | None
 ) -> tuple[list[EvaluationRisks], list[dict[str, Any]], MeasureValues]:
-    """Risks with the bounds of logistic students; other students have no bounds."""
+    """Risks with the bounds of linear students; other students have no bounds."""
     if model.theta_star is None:
         norms = getattr(model, "gradient_norms", None)
         if norms is not None:
@@ -167,10 +169,10 @@ def _add_bounds(
             risks = [risk.having(gradients=g) for risk, g in zip(risks, known, strict=True)]
         return risks, [], about
     first, second = (cast("float", about[name]) for name in ("sensitivity", "sensitivity_squared"))
-    bounded = []
+    bounded, curvature = [], 1.0 if find_scale(model) == "values" else 0.25
     for risk in risks:
         gradients = np.abs(risk.chance - risk.people.labels) * risk.lengths
-        bound = bound_risks(gradients, risk.lengths, first, second)
+        bound = bound_risks(gradients, curvature * risk.lengths**2, first, second)
         bounded.append(risk.having(gradients=gradients, bound=bound))
     if not model.penalty > 0 or model.labels == "equation-12":  # it need not be strongly convex
         return bounded, [], about
@@ -237,16 +239,16 @@ def _list_units(parts: list[NDArray[Any]], paired: bool) -> _Floats:
 def _predict_baseline(
     model: VotedModel, parts: list[People], rng: np.random.Generator
 ) -> list[_Floats]:
-    """Logits (n,) of a logistic baseline, or probabilities (n,) of any other, for each part."""
+    """X'theta (n,) of a linear baseline, or probabilities (n,) of any other, for each part."""
     if model.theta_star is None:
         return [predict_chances(model.baseline, people, rng) for people in parts]
     return [_get_design(people) @ model.theta_star for people in parts]
 
 
-def _to_chances(scores: _Floats, logits: bool) -> _Floats:
+def _to_chances(scores: _Floats, scale: Scale) -> _Floats:
     from scipy.special import expit
 
-    return np.asarray(expit(scores)) if logits else scores
+    return np.asarray(expit(scores)) if scale == "logits" else scores
 
 
 def _uses_weights(model: VotedModel, rng: np.random.Generator) -> bool:
