@@ -48,7 +48,7 @@ _OFFERED = {
     ("fpbench-art", "adversary"): "art-baseline, art-true-label, art-black-box",
     ("fpbench-aif360", "learner"): "aif360-reweighing, aif360-disparate-impact-remover",
     ("fpbench-error-parity", "learner"): "relaxed-odds",
-    ("fpbench-defences", "learner"): "adversarial, distilled, fare, pflr, synthetic",
+    ("fpbench-defences", "learner"): "adversarial, distilled, fare, lipschitz, pflr, synthetic",
     ("fpbench-defences", "disclosure"): "dp-release",
     ("fpbench-dask", "engine"): "dask",
     ("fpbench-membership", "auditor"): "membership, epsilon-lower-bound",

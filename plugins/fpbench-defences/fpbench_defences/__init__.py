@@ -11,6 +11,7 @@ def fpbench_learners() -> list[Lazy]:
         Lazy("adversarial", "fpbench_defences.adversarial:Adversarial"),
         Lazy("distilled", "fpbench_defences.distilled:Distilled"),
         Lazy("fare", "fpbench_defences.fare:Fare"),
+        Lazy("lipschitz", "fpbench_defences.lipschitz:Lipschitz"),
         Lazy("pflr", "fpbench_defences.pflr:Pflr"),
         Lazy("synthetic", "fpbench_defences.synthetic:Synthetic"),
     ]
