@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +28,26 @@ from fpbench.plugin import Codes, MeasureValues
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+class ScoredModel(ABC):
+    """A model that decides by the probability of label 1 alone."""
+
+    @abstractmethod
+    def find_positive(self, features: DataFrame) -> NDArray[np.float64]:
+        """Probabilities (n,) of label 1."""
+
+    def predict(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> Codes:
+        """Predict labels (n,) in {0, 1}; label 0 for a probability of 1/2."""
+        return as_labels(self.find_positive(features) > 0.5)
+
+    def predict_proba(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> NDArray[np.float64]:
+        """Probabilities (n, 2) of label 0 and label 1."""
+        return stack_labels(self.find_positive(features))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from fpbench import Classifier, Guarantee, Learner, Measure, Sample
-from fpbench.builtin.learners._fitted import as_labels, stack_labels
+from fpbench.builtin.learners._fitted import ScoredModel
 from fpbench.models import BoundedFeatures, NoisyTraining, random_state
 from fpbench.plugin import Codes, MeasureValues
 from fpbench.privacy import sampled_gaussian_sigma
@@ -27,7 +27,7 @@ _Units = Annotated[int, Field(ge=1, le=4096)]
 
 
 @dataclass(frozen=True)
-class NoisyModels:
+class NoisyModels(ScoredModel):
     """R models of one training: a `fpbench.auditing.RedrawnModels`."""
 
     training: NoisyTraining
@@ -39,17 +39,9 @@ class NoisyModels:
         """Probabilities (R, n) of label 1."""
         return self.training.proba(self.parameters, self.design(features))
 
-    def predict(
-        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
-    ) -> Codes:
-        """Predict labels (n,) in {0, 1} by the first model; a probability of 1/2 is label 0."""
-        return as_labels(self.proba(features)[0] > 0.5)
-
-    def predict_proba(
-        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
-    ) -> _Floats:
-        """Probabilities (n, 2) of label 0 and label 1 by the first model."""
-        return stack_labels(self.proba(features)[0])
+    def find_positive(self, features: DataFrame) -> _Floats:
+        """Probabilities (n,) of label 1 by the first model."""
+        return np.asarray(self.proba(features)[0])
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fpbench import Guarantee, Sample
-from fpbench.builtin.learners._fitted import as_labels
+from fpbench.builtin.learners._fitted import ScoredModel
 from fpbench.builtin.private_tree.fitted import PrivateTree, PrivateTreeBatch
 from fpbench.builtin.private_tree.growth import grow_trees
 from fpbench.builtin.private_tree.recipe import TreeRecipe, divide_epsilon
@@ -25,7 +25,6 @@ from fpbench.builtin.private_tree.tree_learner import (
 )
 from fpbench.data import Domain
 from fpbench.models import PublishedTree
-from fpbench.plugin import Codes
 from fpbench.privacy import LEAST_EPSILON, compose
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PrivateForestModel:
+class PrivateForestModel(ScoredModel):
     """A private forest: everything of it is private, by `guarantee`."""
 
     domain: Domain
@@ -41,18 +40,9 @@ class PrivateForestModel:
     guarantee: Guarantee | None
     """None at infinite epsilon."""
 
-    def predict(
-        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
-    ) -> Codes:
-        """Predict labels (n,) in {0, 1}; label 0 for a probability of 1/2."""
-        return as_labels(self.predict_proba(features, rng).argmax(axis=1))
-
-    def predict_proba(
-        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
-    ) -> NDArray[np.float64]:
-        """Probabilities (n, 2) of label 0 and label 1: means over the trees."""
-        positive = self.trees.proba(encode_declared(self.domain, features)).mean(axis=0)
-        return np.stack([1 - positive, positive], axis=1)
+    def find_positive(self, features: DataFrame) -> NDArray[np.float64]:
+        """Probabilities (n,) of label 1: means over the trees."""
+        return np.asarray(self.trees.proba(encode_declared(self.domain, features)).mean(axis=0))
 
     @property
     def published_trees(self) -> tuple[PublishedTree, ...]:

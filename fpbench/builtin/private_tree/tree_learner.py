@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from fpbench import Classifier, Guarantee, Learner, Measure, Mechanism, Sample
-from fpbench.builtin.learners._fitted import as_labels
+from fpbench.builtin.learners._fitted import ScoredModel
 from fpbench.builtin.private_tree.fitted import PrivateTree, PrivateTreeBatch, rules_within
 from fpbench.builtin.private_tree.growth import grow_trees, grow_trees_apart
 from fpbench.builtin.private_tree.recipe import TreeRecipe
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class DomainTree:
+class DomainTree(ScoredModel):
     """A tree on features of a declared domain."""
 
     domain: Domain
@@ -41,17 +41,9 @@ class DomainTree:
         """Its rules."""
         return rules_within(tree_rules(self.tree, self.columns, "one-hot"), self.domain)
 
-    def predict(
-        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
-    ) -> Codes:
-        """Predict labels (n,) in {0, 1}; label 0 for a probability of 1/2."""
-        return as_labels(self.predict_proba(features, rng).argmax(axis=1))
-
-    def predict_proba(
-        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
-    ) -> NDArray[np.float64]:
-        """Probabilities (n, 2) of label 0 and label 1."""
-        return self.tree.proba(encode_declared(self.domain, features))
+    def find_positive(self, features: DataFrame) -> NDArray[np.float64]:
+        """Probabilities (n,) of label 1."""
+        return self.tree.proba(encode_declared(self.domain, features))[:, 1]
 
 
 @dataclass(frozen=True)
