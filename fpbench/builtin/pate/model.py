@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import Guarantee, InputError
-from fpbench.builtin.learners._fitted import as_labels, stack_labels
+from fpbench.builtin.learners._fitted import ScoredModel
 from fpbench.builtin.pate.equation_12 import find_not_convex, fit_weighted_labels
 from fpbench.builtin.pate.least_squares import fit_least_squares
 from fpbench.errors import DataError
@@ -24,7 +24,7 @@ from fpbench.models import (
     fit_networks_apart,
     logistic_proba,
 )
-from fpbench.plugin import Codes, MeasureValues
+from fpbench.plugin import MeasureValues
 from fpbench.privacy import VoteLabels, flip_probabilities, vote_labels
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ class ParityRefusal:
 
 
 @dataclass(frozen=True)
-class Student:
+class Student(ScoredModel):
     """A trained model of a family."""
 
     family: ModelFamily
@@ -221,19 +221,8 @@ class Student:
     parameters: Any
     """Parameters of one model, in the form of several."""
 
-    def predict(
-        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
-    ) -> Codes:
-        """Predict labels (n,) in {0, 1}; a probability of one half is label 0."""
-        return as_labels(self._predict_positive(features) > 0.5)
-
-    def predict_proba(
-        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
-    ) -> Floats:
-        """Probabilities (n, 2) of label 0 and label 1."""
-        return stack_labels(self._predict_positive(features))
-
-    def _predict_positive(self, features: DataFrame) -> Floats:
+    def find_positive(self, features: DataFrame) -> Floats:
+        """Probabilities (n,) of label 1."""
         positive: Floats = self.family.proba(self.parameters, self.scaled.encode(features))[0]
         return positive
 
@@ -316,6 +305,11 @@ class PateModel(Student):
         if self.labels != "equation-12" or weights is None:
             return None
         return find_not_convex(self.public_design, weights, self.penalty)
+
+    def gradient_norms(self, design: Floats, labels: Floats) -> Floats:
+        """Norms (n,) of gradients of the losses of people (n, d) at a network's baseline."""
+        norms: Floats = self.baseline.parameters.gradient_norms(design, labels)[0]
+        return norms
 
     def distances(self, parameters: Any) -> Floats:
         """Euclidean distances (R,) of students' parameters from the baseline's."""

@@ -118,6 +118,13 @@ class Networks:
             )
         return chances
 
+    def gradient_norms(self, design: _Floats, labels: _Floats) -> _Floats:
+        """Lengths (B, n) of the gradients of people's losses by all parameters.
+
+        Of people (n, d) with labels (n,).
+        """
+        return np.sqrt(_square_gradients(design, *_propagate(design, labels, 1.0, self)))
+
     def take(self, first: int, last: int) -> Networks:
         """The networks first to last - 1, sharing memory."""
         return replace(self, flat=self.flat[first:last])
@@ -339,6 +346,24 @@ def sum_gradients(
     `x` is (B, n, d) or (n, d), the last column of ones; labels `y` and weights `w` are (B, n). The
     `divisor` is of all gradients, before they are shortened.
     """
+    one, two, off, back_two, back_one = _propagate(x, y, w, networks, divisor)
+    if clip < math.inf:
+        factor = limit_lengths(_square_gradients(x, one, two, off, back_two, back_one), clip)
+        off *= factor
+        back_two *= factor[..., None]
+        back_one *= factor[..., None]
+    first, middle, biases, last, bias = into.layers
+    bias[:] = off.sum(axis=1, keepdims=True)
+    last[:] = np.matmul(off[:, None], two)[:, 0]
+    biases[:] = back_two.sum(axis=1)
+    middle[:] = np.matmul(one.swapaxes(1, 2), back_two)
+    first[:] = np.matmul(x.swapaxes(-1, -2), back_one)
+
+
+def _propagate(
+    x: _Floats, y: _Floats, w: _Floats | float, networks: Networks, divisor: _Floats | float = 1.0
+) -> tuple[_Floats, ...]:
+    """Hidden units of both layers, and derivatives of weighted losses by scores and by these."""
     _, second, _, third, _ = networks.layers
     one, two, scores = _propagate_forward(x, networks.layers)
     off = apply_sigmoid(scores)
@@ -349,20 +374,15 @@ def sum_gradients(
     back_two *= two > 0
     back_one = np.matmul(back_two, second.swapaxes(1, 2))
     back_one *= one > 0
-    if clip < math.inf:
-        squares = off**2 * (1 + _sum_squares(two)) + _sum_squares(back_two) * (
-            1 + _sum_squares(one)
-        )
-        factor = limit_lengths(squares + _sum_squares(back_one) * _sum_squares(x), clip)
-        off *= factor
-        back_two *= factor[..., None]
-        back_one *= factor[..., None]
-    first, middle, biases, last, bias = into.layers
-    bias[:] = off.sum(axis=1, keepdims=True)
-    last[:] = np.matmul(off[:, None], two)[:, 0]
-    biases[:] = back_two.sum(axis=1)
-    middle[:] = np.matmul(one.swapaxes(1, 2), back_two)
-    first[:] = np.matmul(x.swapaxes(-1, -2), back_one)
+    return one, two, off, back_two, back_one
+
+
+def _square_gradients(
+    x: _Floats, one: _Floats, two: _Floats, off: _Floats, back_two: _Floats, back_one: _Floats
+) -> _Floats:
+    """Squared lengths (B, n) of people's gradients."""
+    squares = off**2 * (1 + _sum_squares(two)) + _sum_squares(back_two) * (1 + _sum_squares(one))
+    return squares + _sum_squares(back_one) * _sum_squares(x)
 
 
 def limit_lengths(squares: _Floats, clip: float) -> _Floats:

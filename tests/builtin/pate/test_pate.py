@@ -314,6 +314,14 @@ def test_networks_teach_and_learn(teacher, student, make_people, rng):
     np.testing.assert_allclose(same, model.baseline.predict_proba(sample.features, rng)[:, 1])
     assert (fit(sample, **given).predict(sample.features, rng)
             == model.predict(sample.features, rng)).all()  # fmt: skip
+    report = fpbench.auditing.excessive_risk(model, sample, sample, repetitions=2)
+    people = report.people.query("on == 'test'")
+    if student == "mlp":
+        norms = model.baseline.parameters.gradient_norms(design, sample.labels)[0]
+    else:
+        norms = abs(model.baseline.predict_proba(sample.features, rng)[:, 1] - sample.labels)
+        norms *= np.linalg.norm(design, axis=1)
+    np.testing.assert_allclose(people["gradient_norm"], norms)
 
 
 def test_confident_answers_only_where_teachers_agree(make_people, rng):

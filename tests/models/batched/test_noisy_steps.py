@@ -56,6 +56,20 @@ def test_sums_are_of_people_s_gradients_each_shortened(training, clip):
         np.testing.assert_allclose(found[model], there[model] @ shortened, atol=1e-6)
 
 
+def test_gradient_norms_of_networks_are_those_of_differences():
+    design, labels = data(12)
+    rng = np.random.default_rng(1)
+    networks = Networks.random(5, (5, 4), [rng, rng])
+    flat = rng.normal(size=networks.flat.shape)
+    norms = replace(networks, flat=flat).gradient_norms(design, labels)
+    for model in range(2):
+        want = [
+            np.linalg.norm(measure_gradient(NETWORK, flat[[model]], *one))
+            for one in zip(design, labels, strict=True)
+        ]
+        np.testing.assert_allclose(norms[model], want, atol=1e-6)
+
+
 def test_without_clip_and_noise_it_converges_to_the_best_logistic_regression():
     design, labels = data()
     training = replace(PLAIN, steps=4000, rate=0.02)
