@@ -1,11 +1,12 @@
 """The transition probabilities of cell-key perturbation, the noise of census tables.
 
-Every person has a random key. The key of a cell is the sum of those of its people, mod 1, and tells
-its noise by a public table (p-table), so that the same people always get the same noise. Fraser &
-Wooton, A proposed method for confidentialising tabular output to protect against differencing,
-2005; Marley & Leaver, A method for confidentialising user-defined tables, 2011; the probabilities
-of greatest entropy: Giessing, Computational issues in the design of transition probabilities and
-disclosure risk estimation for additive noise, Privacy in Statistical Databases 2016.
+Every person has a random key. A hash of the sum of the keys of a cell's people tells its noise by a
+public table (p-table), so that the same people always get the same noise. (By the sum itself, noise
+of a whole would partly follow from that of its parts.) Fraser & Wooton, A proposed method for
+confidentialising tabular output to protect against differencing, 2005; Marley & Leaver, A method
+for confidentialising user-defined tables, 2011; the probabilities of greatest entropy: Giessing,
+Computational issues in the design of transition probabilities and disclosure risk estimation for
+additive noise, Privacy in Statistical Databases 2016.
 """
 
 from __future__ import annotations

@@ -402,6 +402,46 @@ class Facts(Constraint):
                 logs += weigh_number(kind, width, float(published[k]), counts[:, k], size)
         return logs
 
+    def weigh_sets(
+        self,
+        numbers: Sequence[int],
+        count: Callable[[int], NDArray[np.integer]],
+        identify: Callable[[int], NDArray[np.integer]],
+    ) -> Floats:
+        """Log-likelihoods (T,) of what is published of several sets, up to a constant.
+
+        As `weigh` of each, but that the same people of a group have the same noise by cell keys, in
+        whatever sets they are counted.
+
+        Parameters
+        ----------
+        numbers
+            The sets.
+        count, identify
+            By set, (T, K) possible numbers of its people of each group; and whole numbers that are
+            equal where these are the same people.
+        """
+        logs: Floats = np.zeros(1)
+        earlier: list[tuple[Floats, NDArray[np.integer]]] = []
+        for number in numbers:
+            counts, kind = count(number), int(self.laws.kind[number])
+            if kind < CELL_KEY:
+                logs = logs + self.weigh(number, counts)
+                continue
+            published, people = self.laws.rounded[number], identify(number)
+            inside = (counts >= self.low[number]) & (counts <= self.high[number])
+            logs = logs + np.where(inside.all(axis=1), 0.0, -np.inf)
+            width, size = float(self.laws.width[number]), int(self.sizes[number])
+            for k in np.flatnonzero(np.isfinite(published)):
+                own = weigh_number(kind, width, float(published[k]), counts[:, k], size)
+                for others, who in earlier:
+                    if np.isfinite(others[k]):
+                        told = 0.0 if others[k] == published[k] else -np.inf
+                        own = np.where(who[:, k] == people[:, k], told, own)
+                logs = logs + own
+            earlier.append((published, people))
+        return logs
+
     def list_sums(self) -> list[LinearConstraint]:
         """The facts as sums over the people of a group, for correctors that know individuals.
 
@@ -592,7 +632,7 @@ class Facts(Constraint):
         wrong = ((counts < self.low) | (counts > self.high)).any(axis=1) & ~self.noisy
         return np.union1d(np.flatnonzero(wrong), self.clauses.find_broken(counts))
 
-    def _draw_numbers(self) -> NDArray[np.int64]:
+    def draw_numbers(self) -> NDArray[np.int64]:
         """(n, 2) random whole numbers, as large as can be added up at once; always the same."""
         digits = 53 - self.people.bit_length()
         return np.random.default_rng(20260101).integers(1 << digits, size=(self.people, 2))
@@ -602,7 +642,7 @@ class Facts(Constraint):
         self._tighten(self.noisy)
         # Sums of random numbers of its members tell a set from any other: of a million people, two
         # of 33 digits each.
-        sums = self.count(self._draw_numbers())
+        sums = self.count(self.draw_numbers())
         # Two measurements of a set are both kept, but for those by cell keys, which are one if they
         # are equal; a derived fact may repeat another.
         law = np.where(self.laws.kind != EXACT, np.arange(1, len(self) + 1), 0)

@@ -67,7 +67,15 @@ def condition_vectors(beliefs: _Floats, counted: CountedProblem) -> Conditioned 
 
 def _weigh_facts(facts: Facts, vectors: NDArray[Any]) -> _Floats:
     """(V,) log-likelihood of facts, up to a constant, if the groups are those of a vector."""
-    own = [(vectors == group).astype(np.int32) @ facts.membership for group in range(facts.groups)]
-    counts = np.stack(own, axis=2).astype(np.int64)
-    logs = [facts.weigh(m, counts[:, m]) for m in range(len(facts))]
-    return np.asarray(np.sum(logs, axis=0) if logs else np.zeros(len(vectors)))
+    members = facts.membership.astype(np.int64)
+
+    def add_up(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(V, M, K) sums over the people of each set and group."""
+        own = [((vectors == group) * numbers) @ members for group in range(facts.groups)]
+        return np.stack(own, axis=2)
+
+    counts = add_up(np.ones(facts.people, np.int64))
+    people = add_up(facts.draw_numbers()[:, 0])
+    return facts.weigh_sets(
+        range(len(facts)), lambda m: counts[:, m], lambda m: people[:, m]
+    ) + np.zeros(len(vectors))

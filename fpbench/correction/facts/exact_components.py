@@ -4,19 +4,22 @@ People who share no set with others, directly or through more people, are indepe
 the sets of a component are nested or disjoint, they make a tree: how many people of a set belong to
 each group is the sum over its parts, weighed by how likely what is published of it is. Walked back
 from the largest set, the same sums give everybody's beliefs. Where few people have different sets,
-all tables of their counts are listed.
+all tables of their counts are listed; so they are, if there are not too many, for numbers perturbed
+by cell keys, where the same people have the same noise in all sets.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import reduce
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.claims.count_laws import CELL_KEY
 from fpbench.claims.set_counts import Facts, Floats, Mask
 from fpbench.correction.conditioning.count_tables import CountLaw
 from fpbench.correction.poisson_binomial import CountedPeople
@@ -55,18 +58,18 @@ def condition_exactly(
     decided = allowed.sum(axis=1) == 1
     posterior, exact = np.where(allowed, prior, 0.0), decided.copy()
     posterior /= posterior.sum(axis=1, keepdims=True)
-    gone = facts.count(allowed & decided[:, None])
+    known = allowed & decided[:, None]
+    gone = facts.count(known), facts.count(known * facts.draw_numbers()[:, :1])
     with np.errstate(divide="ignore"):
         logs = np.log(posterior)
     for part in _split(facts, np.flatnonzero(~decided), exact):
         if time.perf_counter() > deadline:
             break
-        sums = _Counts(facts, logs, gone)
-        try:
-            beliefs = sums.walk_tree(part) if part.members is None else sums.list_tables(part)
-        except _TooLong:
-            continue
-        posterior[part.people], exact[part.people] = beliefs, True
+        for way in (_Counts.list_tables, _Counts.walk_tree):
+            with suppress(_TooLong):
+                posterior[part.people] = way(_Counts(facts, logs, *gone), part)
+                exact[part.people] = True
+                break
     return posterior, exact
 
 
@@ -81,10 +84,12 @@ class _Component(NamedTuple):
     """Numbers, the largest first."""
     parents: NDArray[np.intp]
     """(sets,) place of the smallest set that includes each; -1 for none. Of trees only."""
+    crossed: bool
+    """Whether the sets are no tree."""
     last: NDArray[np.intp]
     """(classes,) place of the smallest set of each class."""
     members: Mask | None
-    """(classes, sets); None if the sets are nested."""
+    """(classes, sets); None if tables are not to be listed."""
 
 
 def _split(facts: Facts, people: NDArray[np.intp], alone: Mask) -> Iterator[_Component]:
@@ -126,17 +131,18 @@ def _split(facts: Facts, people: NDArray[np.intp], alone: Mask) -> Iterator[_Com
             continue
         own = sets_of[slice(*np.searchsorted(component[r:][sets_of], (label, label + 1)))]
         first, classes = np.unique(kind[rows], return_index=True, return_inverse=True)[1:]
-        if crossed[label] and len(first) > _MOST_CLASSES:
-            continue
         ends = ranked.indptr[rows[first] + 1]
         members = None
-        if crossed[label]:
+        listed = crossed[label] or (facts.laws.kind[order[own]] >= CELL_KEY).any()
+        if listed and len(first) <= _MOST_CLASSES:
             members = np.zeros((len(first), len(own)), np.bool_)
             for place, (row, end) in enumerate(zip(rows[first], ends, strict=True)):
                 members[place, np.searchsorted(own, rank[ranked.indptr[row] : end])] = True
         parents = np.where(most[own] >= 0, np.searchsorted(own, most[own]), -1)
         last = np.searchsorted(own, rank[ends - 1])
-        yield _Component(people[rows], classes, order[own], parents, last, members)
+        yield _Component(
+            people[rows], classes, order[own], parents, bool(crossed[label]), last, members
+        )
 
 
 class _Law(Protocol):
@@ -181,10 +187,15 @@ class _Sum(NamedTuple):
 
 
 class _Counts:
-    """Sums over the people of a component."""
+    """Sums over the people of a component.
 
-    def __init__(self, facts: Facts, logs: Floats, gone: NDArray[np.integer]) -> None:
-        self.facts, self.logs, self.gone = facts, logs, gone
+    `gone`, `who`: (M, K) number of each set's decided people of each group, and sum of their draws.
+    """
+
+    def __init__(
+        self, facts: Facts, logs: Floats, gone: NDArray[np.integer], who: NDArray[np.integer]
+    ) -> None:
+        self.facts, self.logs, self.gone, self.who = facts, logs, gone, who
         self.left = _MOST_STEPS
 
     def _spend(self, steps: float) -> None:
@@ -214,6 +225,8 @@ class _Counts:
 
     def walk_tree(self, part: _Component) -> Floats:
         """(people, K) beliefs in a component whose sets are nested."""
+        if part.crossed:
+            raise _TooLong
         k, m = self.logs.shape[1], len(part.sets)
         people = [np.flatnonzero(part.classes == c) for c in range(len(part.last))]
         laws = [self._count(part.people[rows]) for rows in people]
@@ -295,7 +308,8 @@ class _Counts:
 
     def list_tables(self, part: _Component) -> Floats:
         """(people, K) beliefs in a component of few kinds of people: all tables are listed."""
-        assert part.members is not None
+        if part.members is None:
+            raise _TooLong
         laws = []
         for c in range(len(part.members)):
             own = part.people[part.classes == c]
@@ -326,9 +340,7 @@ class _Counts:
         if not len(rows):
             raise _TooLong  # the facts contradict each other, or the prior
         logs = np.sum([law.log_probabilities[rows[:, c]] for c, law in enumerate(laws)], axis=0)
-        for own, number in enumerate(part.sets.tolist()):
-            inside = np.flatnonzero(part.members[:, own])
-            logs = logs + self.facts.weigh(number, self._add_up(laws, rows, inside, number))
+        logs = logs + self._weigh_sets(part, laws, rows)
         if not np.isfinite(logs.max()):
             raise _TooLong
         mass = np.exp(logs - logs.max())
@@ -338,6 +350,31 @@ class _Counts:
                 own_logs = np.log(np.bincount(rows[:, c], mass, minlength=len(law.counts)))
             posterior[part.classes == c] = law.posterior(own_logs - law.log_probabilities)
         return posterior
+
+    def _weigh_sets(
+        self, part: _Component, laws: list[CountLaw], rows: NDArray[np.int32]
+    ) -> Floats:
+        """Log-likelihoods (T,) of what is published of the sets, if tables of counts are `rows`."""
+        assert part.members is not None
+        inside = dict(zip(part.sets.tolist(), part.members.T, strict=True))
+        draws = np.random.default_rng(20260106).integers(1 << 48, size=len(laws))
+
+        def count(number: int) -> NDArray[np.integer]:
+            if number not in inside:
+                return self.gone[[number]]
+            return self._add_up(laws, rows, np.flatnonzero(inside[number]), number)
+
+        def identify(number: int) -> NDArray[np.integer]:
+            own = np.flatnonzero(inside.get(number, ()))
+            there = (draws[c] * (laws[c].counts > 0)[rows[:, c]] for c in own)
+            return np.asarray(reduce(np.add, there, self.who[[number]]))
+
+        # Somebody's noise is known from sets of decided people, too.
+        keyed = self.facts.laws.kind >= CELL_KEY
+        decided = keyed & (self.facts.sizes == self.gone.sum(axis=1))
+        decided &= (np.isin(self.who, self.who[part.sets]) & (self.who > 0)).any(axis=1)
+        numbers = [*np.flatnonzero(decided).tolist(), *inside]
+        return self.facts.weigh_sets(numbers, count, identify)
 
     def _add_up(
         self, laws: list[CountLaw], rows: NDArray[np.int32], inside: NDArray[np.intp], number: int

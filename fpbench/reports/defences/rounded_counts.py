@@ -105,7 +105,7 @@ def _add_key_noise(
 def _add_up_keys(
     counts: Counts, blocks: ExactBlocks, people: ReportedPeople, rng: np.random.Generator
 ) -> NDArray[np.uint64]:
-    """(A, K) sums of the keys of the people behind each number, mod 2^64.
+    """(A, K) hashes of the sums, mod 2^64, of the keys of the people behind each number.
 
     Somebody's key is a hash of the seed and of the label of the person's row.
     """
@@ -126,4 +126,4 @@ def _add_up_keys(
         counted = number[cell[len(numbers) :]]
         inside = counted >= 0
         np.add.at(total, (counted[inside], people.groups[inside]), keys[inside])
-    return total
+    return np.asarray(pd.util.hash_array(total.ravel()).reshape(total.shape))

@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,8 +24,12 @@ def publish(rng, members, truth, k, kinds, width=None):
     """Facts of what is published of true groups, each set by one of these laws."""
     counts = members.T.astype(int) @ np.eye(k)[truth]
     m, sizes = len(counts), members.sum(axis=0)
+    draws = np.eye(k, dtype=np.int64)[truth] * rng.integers(1 << 40, size=(len(truth), 1))
+    keys = pd.util.hash_array((members.T.astype(np.int64) @ draws).ravel()).reshape(m, k) / 2.0**64
     kind = rng.choice(kinds, m)
     widths = rng.choice([1.0, 2.0, 5.0], m) if width is None else np.full(m, float(width))
+    kind = np.where(kind >= CELL_KEY, max(kinds), kind)  # one p-table for all
+    widths[kind >= CELL_KEY] = widths.max(initial=0)
     widths = np.where(kind == ROUNDING, np.ceil(widths) + (width is None), widths)
     low, high, rounded = counts.copy(), counts.copy(), np.full((m, k), np.nan)
     for j, (law, w) in enumerate(zip(kind, widths, strict=True)):
@@ -38,7 +43,7 @@ def publish(rng, members, truth, k, kinds, width=None):
         elif law >= CELL_KEY:
             most = law - CELL_KEY + 1
             rows = find_transitions(most, float(w))[np.minimum(counts[j], most).astype(int)]
-            rounded[j] = counts[j] + [rng.choice(np.arange(-most, most + 1), p=p) for p in rows]
+            rounded[j] = counts[j] + (keys[j][:, None] >= rows.cumsum(axis=1)).sum(axis=1) - most
             low[j], high[j] = Rounding.by_keys(most, float(w)).find_ranges(rounded[j])
         elif law < ROUNDING:
             noise = rng.normal(0, w, k) if law == 1 else rng.laplace(0, w, k)
@@ -62,7 +67,22 @@ def enumerate_beliefs(facts, beliefs, possible):
         logs = np.log(np.where(possible, beliefs, 0))[np.arange(n), vectors].sum(axis=1)
     members = facts.membership.toarray().astype(np.int64)
     for number in range(len(facts)):
-        logs += facts.weigh(number, np.einsum("ang,n->ag", ones, members[:, number]))
+        counts = np.einsum("ang,n->ag", ones, members[:, number])
+        if facts.laws.kind[number] < CELL_KEY:
+            logs += facts.weigh(number, counts)
+            continue
+        alone = facts.take([number])
+        for group in range(k):
+            alone.laws.rounded[:] = np.nan
+            alone.laws.rounded[0, group] = facts.laws.rounded[number, group]
+            own = alone.weigh(0, counts)
+            for other in range(number):  # the same people have the same noise
+                if facts.laws.kind[other] >= CELL_KEY:
+                    apart = members[:, number] != members[:, other]
+                    same = ~(apart & ones[:, :, group].astype(bool)).any(axis=1)
+                    equal = facts.laws.rounded[[number, other], group]
+                    own[same & np.isfinite(own)] = 0 if equal[0] == equal[1] else -np.inf
+            logs += own
     mass = np.exp(logs - logs.max())
     return np.einsum("a,ang->ng", mass, ones) / mass.sum()
 
