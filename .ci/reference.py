@@ -54,6 +54,20 @@ TEMPLATES = {
 }
 """The component that the page of templates shows of each kind."""
 WAYS = {"1": "one column", "2": "two columns", "3": "three columns"}
+PEOPLE = {
+    "10,000 and more (Adult twice, bank, credit card)": range(10_000, 10**9),
+    "2,000 to 3,000 (COMPAS, synthetic, Parkinsons)": range(1_000, 10_000),
+    "333 (German credit)": range(1_000),
+}
+"""Numbers of people, as the table of what to publish calls them."""
+CHOICES = {
+    "as it is (cells of 10)": "cells >= 10",
+    "below 8 suppressed, then to 5": "groups >= 8, nearest, to 5",
+    "cell keys": "cell keys",
+    "released, epsilon 1": "Laplace, eps 1",
+    "released, epsilon 10": "Laplace, eps 10",
+}
+"""Defences of that table, as the study calls them."""
 Study = list[dict[str, str]]
 MADE = "<!-- Made by .ci/reference.py: change the code, then run it. -->"
 
@@ -353,15 +367,15 @@ def reports_page() -> str:
         mine = [one for one in study if one["data"] == data]
         orders = sorted({one["columns"] for one in mine})
         cells = {(one["defence"], one["columns"]): [one[name] for name in MEASURED] for one in mine}
-        people, right, seeds = (mine[0][name] for name in ("people", "without", "seeds"))
-        lines += ["", f"{data}, {int(people):,} people, {seeds} seeds, {right} % guessed right "
-                  "before by what other people teach:", ""]  # fmt: skip
+        people, right = (mine[0][name] for name in ("people", "without"))
+        lines += ["", f"{data}, {int(people):,} people, {right} % guessed right before by what "
+                  "other people teach:", ""]  # fmt: skip
         heads = [f"{WAYS[order]}: {MEASURED[0]}" if name == MEASURED[0] else name
                  for order in orders for name in MEASURED]  # fmt: skip
-        lines += [row("defence", *heads), row("---", *["---:"] * len(heads))]
-        for name in dict.fromkeys(one["defence"] for one in mine):
+        lines += [row("defence", "seeds", *heads), row("---", *["---:"] * (len(heads) + 1))]
+        for name, seeds in {one["defence"]: one["seeds"] for one in mine}.items():
             numbers = (cells.get((name, order), [""] * len(MEASURED)) for order in orders)
-            lines.append(row(name, *chain.from_iterable(numbers)))
+            lines.append(row(name, seeds, *chain.from_iterable(numbers)))
     return _text(lines)
 
 
@@ -386,6 +400,27 @@ def adult_by_columns(study: Study) -> str:
     )
 
 
+def what_to_publish(study: Study) -> str:
+    """What some defences give away and cost, by numbers of people and of columns."""
+    lines = ["", row("people", "slices by", *CHOICES), row(*["---"] * (2 + len(CHOICES)))]
+    for words, people in PEOPLE.items():
+        own = [one for one in study if int(one["people"]) in people]
+        for order in ("1", "2"):
+            cells = []
+            for name in CHOICES.values():
+                mine = [one for one in own if (one["defence"], one["columns"]) == (name, order)]
+                spans = [list_span([float(one[what]) for one in mine]) for what in MEASURED]
+                lack = len({one["data"] for one in own}) - len(mine)
+                cells.append(" / ".join(spans) + f" (of {len(mine)})" * (lack > 0))
+            lines.append(row(words if order == "1" else "", WAYS[order], *cells))
+    return "\n".join([*lines, ""])
+
+
+def list_span(numbers: list[float]) -> str:
+    """The least and greatest of some numbers."""
+    return " to ".join(dict.fromkeys(f"{end:.1f}" for end in (min(numbers), max(numbers))))
+
+
 def adult_by_three_columns(study: Study) -> str:
     """What exact tables of Adult by three columns give away."""
     three = find_adult(study)[2]
@@ -408,7 +443,10 @@ def guess(one: dict[str, str]) -> str:
 
 PARTS = {
     "README.md": {"adult-by-three-columns": adult_by_three_columns},
-    "docs/reports.md": {"adult-by-columns": adult_by_columns},
+    "docs/reports.md": {
+        "what-to-publish": what_to_publish,
+        "adult-by-columns": adult_by_columns,
+    },
 }
 
 

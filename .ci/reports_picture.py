@@ -28,7 +28,10 @@ DATA = {
 SHOWN = {
     "cells of 10": "cells >= 10", "cells of 50": "cells >= 50", "cells of 200": "cells >= 200",
     "groups of 10": "groups >= 10", "2 bins": "2 bins", "2 decimals": "2 decimals",
-    "1 decimal": "1 decimal", "no sizes": "2 decimals, no sizes", "rounded to 5": "random, to 5",
+    "1 decimal": "1 decimal", "no sizes": "2 decimals, no sizes", "complements": "groups >= 10, complements",
+    "nearest 5": "nearest, to 5", "suppressed, nearest 5": "groups >= 8, nearest, to 5",
+    "midpoint 6": "midpoint, of 6", "rounded to 5": "random, to 5",
+    "controlled to 5": "controlled, to 5", "cell keys": "cell keys",
     "laplace": "Laplace", "gaussian": "Gaussian, eps 5",
 }  # fmt: skip
 """What defences are called, in the order of the table."""
@@ -38,7 +41,7 @@ WAYS = {1: "one column", 2: "two columns", 3: "three columns"}
 def read_rows(paths: list[str]) -> pd.DataFrame:
     """The done rows of reports, with defence, order and epsilon beside."""
     rows = pd.concat([fpbench.load(path).frame() for path in paths], ignore_index=True)
-    rows = rows[rows.status == "done"].copy()
+    rows = rows[rows.status == "done"].drop_duplicates(["dataset", "disclosure", "seed"])
     parts = rows.disclosure.str.extract(
         r"^(?P<defence>.*?) order=(?P<order>\d)(?: epsilon=(?P<eps>[\d.]+))?$"
     )
@@ -101,7 +104,13 @@ KINDS = {
         "2 bins",
     ),
     "as it is, or rounded rates": ("cells >= 10", "2 decimals", "1 decimal"),
-    "numbers rounded at random": ("random",),
+    "numbers rounded, or perturbed by cell keys": (
+        "random",
+        "nearest",
+        "midpoint",
+        "controlled",
+        "cell keys",
+    ),
     "fitted noise": ("Laplace", "Gaussian"),
 }
 """Kinds of defences, by how their names begin."""
