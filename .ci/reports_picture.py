@@ -28,7 +28,8 @@ DATA = {
 SHOWN = {
     "cells of 10": "cells >= 10", "cells of 50": "cells >= 50", "cells of 200": "cells >= 200",
     "groups of 10": "groups >= 10", "2 bins": "2 bins", "2 decimals": "2 decimals",
-    "1 decimal": "1 decimal", "no sizes": "2 decimals, no sizes", "complements": "groups >= 10, complements",
+    "1 decimal": "1 decimal", "no sizes": "2 decimals, no sizes",
+    "complements": "groups >= 10, complements",
     "nearest 5": "nearest, to 5", "suppressed, nearest 5": "groups >= 8, nearest, to 5",
     "midpoint 6": "midpoint, of 6", "rounded to 5": "random, to 5",
     "controlled to 5": "controlled, to 5", "cell keys": "cell keys",
