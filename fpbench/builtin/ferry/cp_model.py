@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import reduce
 from itertools import combinations, permutations
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import InputError
+from fpbench.builtin.ferry.ip_model import simplify
 from fpbench.claims import (
     AnyOf,
     Condition,
@@ -149,7 +150,7 @@ class MoveModel:
 
     def _express_row(self, row: Row) -> Any:
         sizes = self._counted.classes.sizes
-        row = _reduce_numbers(row, sizes)
+        row = simplify(row, sizes)
         _check(abs(row.most) + sum(abs(a) * sizes[j] for j, _, a in row.terms))
         return reduce(add, [a * self._table[j, k] for j, k, a in row.terms]) <= row.most
 
@@ -186,24 +187,6 @@ def _check(largest: int) -> None:
             "corrector 'cp': a constraint needs integers beyond 2^53, the limit of CP "
             "Optimizer: write its tolerance with fewer digits, or use the corrector 'exact'"
         )
-
-
-def _reduce_numbers(row: Row, sizes: Sequence[int]) -> Row:
-    """An equivalent row for whole counts, with a short denominator if it bounds a quotient.
-
-    p A <= q B, for sums A and B of counts, means A / B <= q / p: any fraction between q / p and the
-    greatest quotient of counts below it is equivalent.
-    """
-    coefficients = {a for _, _, a in row.terms}
-    if row.most or len(coefficients) != 2 or min(coefficients) > 0 or max(coefficients) < 0:
-        return row
-    p, q = max(coefficients), -min(coefficients)
-    most_a, most_b = (
-        sum(sizes[j] for j in {j for j, _, a in row.terms if a == own}) for own in (p, -q)
-    )
-    bound = floor_fraction(min(Fraction(q, p), Fraction(most_a)), max(most_b, 1))
-    smaller = {p: bound.denominator, -q: -bound.numerator, 0: 0}
-    return Row.of([[smaller[a] for a in line] for line in row.coefficients], 0)
 
 
 def floor_fraction(value: Fraction, most: int) -> Fraction:

@@ -39,7 +39,7 @@ def simplify(row: Row, sizes: tuple[int, ...]) -> Row:
     """
     groups = {k for _, k, _ in row.terms}
     coefficients = sorted({a for *_, a in row.terms})
-    if row.most or len(groups) != 1 or len(coefficients) != 2 or not _differ_in_sign(*coefficients):
+    if row.most or len(groups) != 1 or len(coefficients) != 2 or math.prod(coefficients) > 0:
         return row
     low, high = coefficients
     people = {c: sum(sizes[j] for j, _, a in row.terms if a == c) for c in coefficients}
@@ -72,10 +72,6 @@ def _list_ways(condition: Condition, counts: NDArray[np.int64]) -> Iterator[tupl
 
 def _list_rows(conditions: Iterable[Condition]) -> tuple[Row, ...]:
     return tuple(row for condition in conditions for row in condition.rows())
-
-
-def _differ_in_sign(low: int, high: int) -> bool:
-    return low < 0 < high
 
 
 def _find_greatest(bound: Fraction, numerator: int, denominator: int) -> Fraction:

@@ -123,7 +123,7 @@ class Networks:
 
         Of people (n, d) with labels (n,).
         """
-        return np.sqrt(_square_gradients(design, *_propagate(design, labels, 1.0, self)))
+        return np.sqrt(_measure_gradients(design, *_propagate(design, labels, 1.0, self)))
 
     def take(self, first: int, last: int) -> Networks:
         """The networks first to last - 1, sharing memory."""
@@ -348,7 +348,7 @@ def sum_gradients(
     """
     one, two, off, back_two, back_one = _propagate(x, y, w, networks, divisor)
     if clip < math.inf:
-        factor = limit_lengths(_square_gradients(x, one, two, off, back_two, back_one), clip)
+        factor = limit_lengths(_measure_gradients(x, one, two, off, back_two, back_one), clip)
         off *= factor
         back_two *= factor[..., None]
         back_one *= factor[..., None]
@@ -377,7 +377,7 @@ def _propagate(
     return one, two, off, back_two, back_one
 
 
-def _square_gradients(
+def _measure_gradients(
     x: _Floats, one: _Floats, two: _Floats, off: _Floats, back_two: _Floats, back_one: _Floats
 ) -> _Floats:
     """Squared lengths (B, n) of people's gradients."""
