@@ -204,7 +204,7 @@ def attack(
     worlds = _prove(facts, propagated, reader, started + longest, solver)
     finished = time.perf_counter() - started < longest
     now = time.perf_counter()
-    if now < deadline and (decide or not facts.ranges_alone or facts.people <= _FEW):
+    if decide or not facts.ranges_alone or facts.people <= _FEW:
         share = _SHARE if allowed is None else _SHARE_OF_CHANGE
         worlds = _decide(facts, worlds, reader, now + share * (deadline - now))
         if allowed is not None:

@@ -102,6 +102,16 @@ def test_a_record_of_many_people_is_recounted(changes):
     assert "evidence" not in result.to_json()
 
 
+def test_a_record_without_time_is_right():
+    X, predictions, groups = make_people(60)
+    report = make_report(X, predictions, groups, order=1)
+    result = assess(report, X, predictions, groups=groups, beliefs="shares", seconds=1e-9)
+    assert result.undecided.any()
+    told = check_evidence(json.loads(json.dumps(result.to_json(witnesses=True))), result.facts)
+    assert told.passes
+    assert told.not_provable > 0
+
+
 @st.composite
 def drawn_facts(draw):
     """Facts that are true of some groups of few people, these, and all that facts allow."""
