@@ -33,12 +33,19 @@ def condition_vectors(beliefs: _Floats, counted: CountedProblem) -> Conditioned 
         return None
     with np.errstate(divide="ignore"):
         log_beliefs = np.log(beliefs)
-    logs = np.zeros(1)
+    loose = np.flatnonzero([len(groups) > 1 for groups in choices])
+    fixed = np.array([groups[0] for groups in choices])
+    fixed[loose] = -1
+    known = fixed[:, None] == np.arange(beliefs.shape[1])
+    logs = np.array([log_beliefs[known].sum()])
     tables: Tables = np.zeros((1, classes, beliefs.shape[1]), dtype=np.int64)
-    sums = np.zeros((1, len(linear)))
+    inside = np.flatnonzero((fixed >= 0) & (members >= 0))
+    np.add.at(tables[0], (members[inside], fixed[inside]), 1)
     columns = np.array([one.array() for one in linear]).T.reshape(len(beliefs), len(linear))
+    sums = np.array([[one.array() @ (fixed == one.group) for one in linear]])
     vectors: NDArray[Any] = np.zeros((1, 0), dtype=np.int8)
-    for person, groups in enumerate(choices):
+    for person in loose.tolist():
+        groups = choices[person]
         logs = np.concatenate([logs + log_beliefs[person, group] for group in groups])
         grown = []
         for group in groups:
@@ -56,26 +63,40 @@ def condition_vectors(beliefs: _Floats, counted: CountedProblem) -> Conditioned 
         allowed &= sums[:, number] <= one.high + slack[number]
     logs = np.where(allowed, logs, -np.inf)
     for each in facts:
-        logs = logs + _weigh_facts(each, vectors)
+        logs = logs + _weigh_facts(each, vectors, loose, known)
     log_claim = float(np.logaddexp.reduce(logs))
     if log_claim == -np.inf:
         return Conditioned(-math.inf, None)
     mass = np.exp(logs - log_claim)
-    posterior = np.stack([mass @ (vectors == group) for group in range(beliefs.shape[1])], axis=1)
+    posterior = known.astype(np.float64)
+    for k in range(beliefs.shape[1]):
+        posterior[loose, k] = mass @ (vectors == k)
     return Conditioned(log_claim, posterior / posterior.sum(axis=1, keepdims=True))
 
 
-def _weigh_facts(facts: Facts, vectors: NDArray[Any]) -> _Floats:
-    """(V,) log-likelihood of facts, up to a constant, if the groups are those of a vector."""
-    members = facts.membership.astype(np.int64)
+def _weigh_facts(
+    facts: Facts, vectors: NDArray[Any], loose: NDArray[np.intp], known: NDArray[np.bool_]
+) -> _Floats:
+    """(V,) log-likelihood of facts, up to a constant, if the groups are those of a vector.
 
-    def add_up(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(V, M, K) sums over the people of each set and group."""
-        own = [((vectors == group) * numbers) @ members for group in range(facts.groups)]
-        return np.stack(own, axis=2)
+    `vectors`: (V, L) of the people `loose`; `known`: (n, K) the groups of all others.
+    """
+    place = np.full(facts.people, -1)
+    place[loose] = np.arange(len(loose))
+    draws = facts.draw_numbers()[:, 0]
 
-    counts = add_up(np.ones(facts.people, np.int64))
-    people = add_up(facts.draw_numbers()[:, 0])
+    def add_up(number: int, shares: NDArray[np.int64], sums: NDArray[np.int64]) -> Tables:
+        """(V, K) sums over the people of a set and group; (1, K) if all vectors agree."""
+        own = facts.sets[[number]].indices
+        own = own[place[own] >= 0]
+        groups = range(facts.groups if len(own) else 0)
+        parts = [(vectors[:, place[own]] == group) @ shares[own] for group in groups]
+        return sums[[number]] + (np.stack(parts, axis=1) if parts else 0)
+
+    ones = np.ones(facts.people, np.int64)
+    sums = [facts.count(known * shares[:, None]) for shares in (ones, draws)]
     return facts.weigh_sets(
-        range(len(facts)), lambda m: counts[:, m], lambda m: people[:, m]
-    ) + np.zeros(len(vectors))
+        range(len(facts)),
+        lambda number: add_up(number, ones, sums[0]),
+        lambda number: add_up(number, draws, sums[1]),
+    )
