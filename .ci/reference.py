@@ -410,8 +410,7 @@ def what_to_publish(study: Study) -> str:
             for name in CHOICES.values():
                 mine = [one for one in own if (one["defence"], one["columns"]) == (name, order)]
                 spans = [list_span([float(one[what]) for one in mine]) for what in MEASURED]
-                lack = len({one["data"] for one in own}) - len(mine)
-                cells.append(" / ".join(spans) + f" (of {len(mine)})" * (lack > 0))
+                cells.append(" / ".join(spans))
             lines.append(row(words if order == "1" else "", WAYS[order], *cells))
     return "\n".join([*lines, ""])
 
