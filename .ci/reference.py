@@ -373,7 +373,9 @@ def reports_page() -> str:
         heads = [f"{WAYS[order]}: {MEASURED[0]}" if name == MEASURED[0] else name
                  for order in orders for name in MEASURED]  # fmt: skip
         lines += [row("defence", "seeds", *heads), row("---", *["---:"] * (len(heads) + 1))]
-        for name, seeds in {one["defence"]: one["seeds"] for one in mine}.items():
+        for name in dict.fromkeys(one["defence"] for one in mine):
+            own = dict.fromkeys(one["seeds"] for one in mine if one["defence"] == name)
+            seeds = " and ".join(own)
             numbers = (cells.get((name, order), [""] * len(MEASURED)) for order in orders)
             lines.append(row(name, seeds, *chain.from_iterable(numbers)))
     return _text(lines)
