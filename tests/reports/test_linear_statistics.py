@@ -252,6 +252,24 @@ def test_means_of_many_different_numbers_are_true_of_the_people():
     assert not facts.allows(groups[np.argsort(-people.pay)])
 
 
+@pytest.mark.parametrize(
+    ("texts", "numbers", "within"),
+    [
+        (["52,100", "61,550"], [52100, 61550], 5.0),
+        (["4.50", "31.0"], [4.5, 31], 0.05),
+        (["38.4", "40.07"], [38.4, 40.07], 0.005),
+    ],
+    ids=["thousands", "significant digits", "zeros left out"],
+)
+def test_means_are_rounded_as_they_are_written(texts, numbers, within, tmp_path):
+    file = tmp_path / "means.csv"
+    pd.DataFrame({"sex": ["f", "m"], "mean age": texts}).to_csv(file, index=False)
+    X = pd.DataFrame({"age": np.arange(20.0)})
+    report = FairnessReport.read(file, X=X, group="sex", groups=["f", "m"])
+    assert [one.value for one in report.statistics] == numbers
+    assert {one.within for one in report.statistics} == {pytest.approx(within)}
+
+
 def test_an_assessment_says_that_beliefs_do_not_use_means():
     people, hired = make_many()
     table = people.groupby("sex").pay.mean().round(1).rename("Average pay").reset_index()

@@ -151,6 +151,8 @@ NAMED = "".join(f"{sex},{n}\n" for sex, n in zip(BY_SEX.index, BY_SEX["sum"], st
     ("Hires by sex\nsex,n\n" + NAMED, "'n' below 'Hires by sex' may be people, or selected"),
     ("sex,Reference,n\nFemale,Male,3\nFemale,Male,4\n", "tell different numbers"),
     ("sex,other,hired Female\nMale,1,3\n", "is of 'Male' and 'Female' by 'sex'"),
+    ("sex,Sales hired,Legal hired,Total\nFemale,1,0,2\nMale,1,0,3\n", "'Total' may be people, or selected"),
+    ('sex,hired\n"Female (n = 8.0)",4\nMale,4\n', "is the group of none of the people"),
     ("sex,0,1\nFemale,0.6,0.4\nMale,0.2,0.8\n", "may be predictions, or labels"),
     (COUNTS.div(COUNTS.sum(axis=1), axis=0).to_string(), "no whole number of people .if it is a rate"),
     ("sex,Hired\nFemale,30%\nMale,44%\n", "'30%' is a share, and no number of people"),
@@ -177,6 +179,16 @@ def test_a_mapped_title_is_settled():
     ("sex,n,hired,TPR difference\nFemale,4,2,0.2\nMale,4,4,0\n", "TPR difference: compares"),
     ("metric,Female,Male\nprecision,0.5,0.7\nFDR ratio,1.67,\nequal opportunity difference,,0.1\n",
      "equal opportunity difference: compares groups"),
+    ("attribute,level,n,impact ratio\nsex,Female,3,1\nsex,Male,4,.75\ndepartment,Sales,3,1\n"
+     "department,Legal,4,.75\n", "impact ratio: compares groups"),
+    ("sex,n,impact ratio\nFemale,4,6.00\nMale,6,1.00\n", "impact ratio: compares groups"),
+    ("sex,n\nFemale,6\nMale,2\n\ndepartment,selection rate difference\nSales,0.5\nLegal,0.5\n",
+     "selection rate difference: compares groups"),
+    ("sex,n,Not Sales hired\nFemale,4,0\nMale,4,2\n", "unknown metric 'Not Sales hired'"),
+    ("department,Women + Men hired,Women n\nSales,2,1\n", "unknown metric 'Women + Men hired'"),
+    ("sex,n,mean age (hired)\nFemale,4,69.0\nMale,5,67\n", "mean age (hired): is no number"),
+    ("sex,n,Mean age at hire\nFemale,2,30.0\nMale,3,30.0\n", "Mean age at hire: is no number"),
+    ('department,"Women hired (n = 2)"\nSales,1\n', "may be of the group, or of those counted"),
     ("sex,n,F1,AUC\nFemale,4,0.5,0.6\nMale,4,0.5,0.7\n", "not read: 1 of 4 columns (AUC: is no number"),
 ])  # fmt: skip
 def test_what_tells_more_and_is_not_read_is_listed(text, unread):

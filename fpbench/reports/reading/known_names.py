@@ -139,6 +139,8 @@ class KnownNames:
             return ""
         word, of = match[1] or match[4], match[2] or match[3]
         what = _STATISTICS[word.casefold().strip(".")]
+        if re.search(r"[(\[]", of):  # `mean age (hired)` may be of fewer people, or other units
+            return ""
         if number := self.find_number(of):
             return f"{what} of {number}"
         name, _, among = re.sub(r"\s+(?:of|among|for)\s+(?:the )?", "\n", of).rpartition("\n")

@@ -19,7 +19,7 @@ import numpy as np
 from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.text import hyphenate
-from fpbench.reports.linear_statistics import is_comparison, is_count, is_statistic
+from fpbench.reports.linear_statistics import is_comparison, is_count, is_rate, is_statistic
 from fpbench.reports.reading.cells import (
     FULL,
     Cell,
@@ -94,8 +94,13 @@ _PUBLISHED = {"s", "z", "safe", "published", "ok", "pass", "", "false", "0", "no
 _FOOTNOTE = re.compile(
     r"(?:note|source|\*|\u2020|quelle|[(\[]?[a-z\d][)\]]|[\u00b9\u00b2\u00b3])", re.IGNORECASE
 )
-_SIZED = re.compile(r"(.*[^\s(\[,])[\s(\[,]+n\s*[=:]\s*(\d[\d.,\s]*)[)\]]?", re.IGNORECASE)
+_SIZED = re.compile(
+    r"(.*[^\s(\[,])[\s(\[,]+n\s*[=:]\s*(\d{1,3}(?:[, \u00a0]\d{3})+|\d+)\s*[)\]]?", re.IGNORECASE
+)
 """A name and the number of its people, as `Female (n = 230)`."""
+_NUMBER_OF = {"n", "num", "number", "number-of", "count", "count-of", "no"}
+_NUMBERS = {"n", "count", "percent", "pct"}
+"""What may stand before, and behind, the group that a heading of numbers names."""
 _MOST_HEADS = 5
 MOST_SHARE = 2
 """The greatest comparison of rates that is not in percent."""
@@ -158,19 +163,34 @@ def read_layouts(grids: Sequence[Grid], names: KnownNames) -> Layout:
 
 
 def _settle_comparisons(layout: Layout, told: set[str], names: KnownNames) -> None:
-    """Leave comparisons out that follow from others, or tell nothing where sizes are not known."""
+    """Leave comparisons out that follow from others, or might be of other rates than these.
+
+    They are read of each group of one attribute, the greatest rate's being 1, or of all groups of
+    the only attribute; where the sizes of these groups stand beside.
+    """
     for metric, name in layout.compared.items():
         own = [fact for fact in layout.facts if fact.reading.metric == metric]
-        _, _, of = metric.partition(" of ")
+        kind, _, of = metric.partition(" of ")
         over = TAKEN_OVER.get(of, "people")
-        sized = (over in told or any(f.size for f in own)) and of != "false-positive-rate"
-        fits = all(
-            f.cell.low >= 0
-            and (f.cell.low <= 1 or f.cell.unit or f.cell.low > MOST_SHARE)
-            and (metric.startswith("ratio") or not names.find_keys(f.keys))
-            for f in own
-        )
-        if of in told or not (sized and fits):
+        sized = {frozenset(f.keys.items()) for f in layout.facts if f.reading.metric == over}
+        best: dict[frozenset[tuple[str, str]], float] = {}
+        for fact in own:
+            rest = frozenset(one for one in fact.keys.items() if one[0] not in names.secrets)
+            share = fact.cell.low * (fact.cell.unit or (0.01 if fact.percent else 1.0))
+            best[rest] = max(best.get(rest, 0.0), share if fact.cell.exact else np.inf)
+        whose = [[key for key in fact.keys if key in names.secrets] for fact in own]
+        if not any(whose) and len(names.secrets) == 1:
+            cut = [frozenset(k for k in keys if k[0] not in names.secrets) for keys in sized]
+            cut = [rest for rest, keys in zip(cut, sized, strict=True) if len(rest) < len(keys)]
+            safe = all(cut.count(rest) > 1 and share <= 1 for rest, share in best.items())
+        else:
+            safe = (
+                kind == "ratio"
+                and all(len(one) == 1 and one == whose[0] for one in whose)
+                and all(fact.size or frozenset(fact.keys.items()) in sized for fact in own)
+                and all(share == 1 for share in best.values())
+            )
+        if not safe or of in told or of == "false-positive-rate":
             layout.facts = [fact for fact in layout.facts if fact.reading.metric != metric]
             layout.mapping.pop(name, None)
             layout.follows[name] = _COMPARES
@@ -405,8 +425,9 @@ class _Block:
 
         def split(cell: Any) -> tuple[str, int] | None:
             match = _SIZED.fullmatch(cell) if isinstance(cell, str) else None
+            names = self.names
             if match is None or not (
-                self.names.find_value(match[1]) or self.names.find_crossing(match[1])
+                not names.secrets or names.find_value(match[1]) or names.find_crossing(match[1])
             ):
                 return None
             return match[1], int(re.sub(r"\D", "", match[2]))
@@ -416,6 +437,8 @@ class _Block:
             for j, cell in enumerate(row):
                 if found := split(cell):
                     row[j], sizes[j] = found
+                elif _SIZED.fullmatch(cell) and self.names.map(cell) == cell:
+                    self.layout.unread[f"n of {cell}"] = "may be of the group, or of those counted"
         column: list[Any] = [""] * len(self.rows)
         for place, row in enumerate(self.rows):
             for j, cell in enumerate(row):
@@ -777,6 +800,12 @@ class _Block:
         if len(whose) > 1 and len({span for size, *_, span in found if size == length}) == 1:
             column.unread = f"names a value of {list_meanings(map(repr, sorted(whose)))}"
             return True
+        parts = text[:start].casefold(), text[end:].casefold()
+        before, after = (re.sub(r"[\W_]+", "-", part).strip("-") for part in parts)
+        around = before and after and before not in _NUMBER_OF and after not in _NUMBERS
+        if around and not self.names.find_value(text[:start].strip(" _-/,:()")):
+            column.unread = self._explain(text)
+            return True
         rest = re.sub(
             r"^[\s_:|/,()\[\]-]+|[\s_:|/,(\[-]+$|^\)\s*", "", text[:start] + " " + text[end:]
         )
@@ -791,6 +820,9 @@ class _Block:
                 column.unread = column.unread or self._explain(text if of_all else rest)
                 column.follows |= is_comparing(rest)
                 column.keys[secret] = value
+                return True
+            if secret in inner.keys:  # as `Women and men hired`
+                column.unread = self._explain(text)
                 return True
             column.keys.update(inner.keys)
             reading, percent = inner.reading, inner.percent
@@ -827,6 +859,7 @@ class _Block:
             if not cells or (
                 len(set(map(str, cells))) == 1
                 and len(self.rows) > 1
+                and not self._has_digits(cells[0])
                 and not is_comparing(text)
                 and hyphenate(text) not in {*AMBIGUOUS, *UNREAD}
             ):
@@ -902,8 +935,11 @@ class _Block:
             elif not cuts:
                 column.unread = "is of everybody"
                 column.follows = fold(column.name) != "sum"  # which may be of predictions
-            elif len(read := {other.reading for other in parts}) == 1:
-                column.reading = read.pop()
+            elif (read := {other.reading for other in parts}) == {None}:
+                continue
+            else:  # of a few slices, perhaps
+                metrics = sorted({one.metric for one in read if one})
+                column.unread = f"may be {list_meanings(['people', *metrics])}"
 
     def _find_bits(self, columns: list[_Column]) -> None:
         """Take two headings for the values of predictions, if nothing else has such values."""
@@ -1026,10 +1062,11 @@ class _Block:
         for j, own in texts.items():
             reading = columns[j].reading
             counts = reading is not None and is_count(reading.metric)
+            rates = reading is not None and is_rate(reading.metric)
             for text in own:
                 if counts and re.search(r"\d\.\d{3}(?!\d)", text):
                     return ","
-                if not counts and reading is not None and re.search(r"\d,\d{3}(?!\d)", text):
+                if rates and re.search(r"\d,\d{3}(?!\d)", text):
                     return ","
         return "."
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -102,9 +103,9 @@ def read_tables(
         raise InputError(f"{grids[0].name}: {name!r} {why}, and was not read (strict)")
     chosen = tuple(secret) or _find_secret(layout, names, grids[0].name)
     mine = [fact for fact in layout.facts if all(one in fact.keys for one in chosen)]
-    if mine and len(chosen) == 1:  # comparisons of all groups
-        mine += [f for f in layout.facts if is_comparison(f.reading.metric)
-                 and not names.find_keys(f.keys) and len(names.secrets) < 2]  # fmt: skip
+    if mine:  # comparisons of all groups
+        mine += [fact for fact in layout.facts if is_comparison(fact.reading.metric)
+                 and not names.secrets.keys() & fact.keys.keys()]  # fmt: skip
     if not mine:
         there = sorted({key for fact in layout.facts for key in fact.keys})
         left = "; ".join(f"{name!r} {why}" for name, why in list(layout.unread.items())[:_LISTED])
@@ -554,7 +555,9 @@ class _Builder:
     def _read_numbers(self, facts: list[Fact]) -> tuple[float, float]:
         """The unit of a column of means or sums, and how far its numbers are from the truth."""
         exact = [fact for fact in facts if fact.cell.exact]
-        digits = max((fact.cell.decimals for fact in exact), default=0)
+        decimals = [fact.cell.decimals for fact in exact]
+        significant = {len(re.sub(r"\D", "", f.cell.text).lstrip("0")) for f in exact}
+        digits = (min if len(significant) == 1 else max)(decimals, default=0)
         other = next((f for f in facts if f.cell.unit != facts[0].cell.unit), None)
         if other is not None:
             raise InputError(
