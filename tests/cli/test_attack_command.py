@@ -22,6 +22,10 @@ def test_predictions_in_a_file_are_attacked_as_in_python(command, tmp_path):
     assert told.startswith("Your model adds ")
     people.assign(hired=range(len(X))).to_csv(folder / "scores.csv", index=False)
     bad(command(own[0], "scores.csv", *own[2:]), "'hired': 240 numbers, not two", "--threshold")
+    bad(
+        command(*own, "--label", "good", "--threshold", "nan"),
+        "--threshold must be a number, not nan",
+    )
     bad(command(*own), "people.csv: no column 'label'", "--label")
     bad(command(*own, "--label", "good", "--known", 2), "known: must be a share")
     bad(command(*own, "--label", "good", "--adversary", "a22"), "'a22'; did you mean 'a2'?")

@@ -157,6 +157,7 @@ NAMED = "".join(f"{sex},{n}\n" for sex, n in zip(BY_SEX.index, BY_SEX["sum"], st
     (COUNTS.div(COUNTS.sum(axis=1), axis=0).to_string(), "no whole number of people .if it is a rate"),
     ("sex,Hired\nFemale,30%\nMale,44%\n", "'30%' is a share, and no number of people"),
     ("sex,Hires (of qualified),n [18-29]\nFemale,30,9\nMale,44,9\n", "no number of it could be read"),
+    ('{"sex": "Female", "n": 3, "n": 4}\n{"sex": "Male", "n": 3}', "an object has two values of 'n'"),
     ('{"facets": {"sex": [{"value": "Female", "DPPL": 0.1}]}}', "a value is an object or a list"),
 ])  # fmt: skip
 def test_what_may_mean_another_thing_is_refused(text, told):

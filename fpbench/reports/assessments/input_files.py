@@ -445,6 +445,8 @@ class _BitReader:
             return self.column(frame, name, file, blank)
         if scores.dtype.kind not in "iuf":
             raise InputError(f"{file}, column {name!r}: --threshold is for scores, not texts")
+        if not np.isfinite(threshold):
+            raise InputError(f"--threshold must be a number, not {threshold}")
         missing = np.asarray(scores.isna())
         if missing.any() and not blank:
             raise InputError(f"{file}, row {missing.argmax()}, column {name!r}: no score")

@@ -55,7 +55,7 @@ def from_json_text(
 ) -> ReportRows:
     """The report that `to_json_text` wrote, or of a list of rows; InputError for anything else."""
     try:
-        whole = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeats)
+        whole = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=refuse_repeats)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{file} cannot be read as a JSON file: {error}") from None
     if isinstance(whole, list) and all(isinstance(row, dict) for row in whole):
@@ -212,7 +212,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number")
 
 
-def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON, whose names are to be different."""
     whole = dict(pairs)
     if len(whole) < len(pairs):

@@ -20,6 +20,7 @@ from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError, tell_extra
 from fpbench.base.files import read_file
 from fpbench.reports.reading.cells import read_cell
+from fpbench.reports.reading.files import refuse_repeats
 from fpbench.reports.reading.long_form import check_width
 from fpbench.reports.reading.metric_names import is_comparing, read_heading
 from fpbench.reports.slices import LONGEST
@@ -382,11 +383,12 @@ def _parse_json(text: str, name: str) -> Grid:
 
     try:
         try:
-            whole = json.loads(text)
+            whole = json.loads(text, object_pairs_hook=refuse_repeats)
         except json.JSONDecodeError as error:
             if error.msg != "Extra data":
                 raise
-            whole = [json.loads(line) for line in text.splitlines() if line.strip()]
+            lines = [line for line in text.splitlines() if line.strip()]
+            whole = [json.loads(line, object_pairs_hook=refuse_repeats) for line in lines]
         if isinstance(whole, dict) and isinstance(whole.get("rows"), dict | list):
             whole = whole["rows"]
         if isinstance(whole, dict) and isinstance(whole.get("data"), list):
