@@ -270,6 +270,16 @@ def test_means_are_rounded_as_they_are_written(texts, numbers, within, tmp_path)
     assert [one.within for one in report.statistics] == pytest.approx([within] * 2)
 
 
+def test_a_mean_with_something_in_brackets_is_not_read(tmp_path):
+    file = tmp_path / "means.csv"
+    table = {"sex": ["f", "m"], "n": [9, 11], "mean age (hired)": [4.5, 9.5]}
+    pd.DataFrame(table).to_csv(file, index=False)
+    X = pd.DataFrame({"age": np.arange(20.0)})
+    report = FairnessReport.read(file, X=X, group="sex", groups=["f", "m"])
+    assert not report.statistics
+    assert "mean age (hired): is no number" in report.unread
+
+
 def test_an_assessment_says_that_beliefs_do_not_use_means():
     people, hired = make_many()
     table = people.groupby("sex").pay.mean().round(1).rename("Average pay").reset_index()

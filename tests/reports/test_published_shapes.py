@@ -182,6 +182,9 @@ def test_a_mapped_title_is_settled():
      "equal opportunity difference: compares groups"),
     ("attribute,level,n,impact ratio\nsex,Female,3,1\nsex,Male,4,.75\ndepartment,Sales,3,1\n"
      "department,Legal,4,.75\n", "impact ratio: compares groups"),
+    ("attribute,level,n,impact ratio\nsex,Female,3,1\nsex,Male,4,.75\ndepartment,Sales,3,1\n"
+     "department,Legal,4,1\n", "impact ratio: compares groups"),
+    ("sex,true positives,impact ratio\nFemale,4,.5\nMale,9,1\n", "impact ratio: compares groups"),
     ("sex,n,impact ratio\nFemale,4,6.00\nMale,6,1.00\n", "impact ratio: compares groups"),
     ("sex,n\nFemale,6\nMale,2\n\ndepartment,selection rate difference\nSales,0.5\nLegal,0.5\n",
      "selection rate difference: compares groups"),
@@ -205,3 +208,9 @@ def test_a_heading_with_a_value_of_two_columns_is_not_read():
     text = "sex,n,Sales hired\nFemale,4,2\nMale,4,4\n"
     warning = read_tables(parse_table(text.encode(), "t"), names, ("sex",)).warning
     assert "Sales hired: names a value of 'department', or 'last'" in warning
+
+
+def test_sizes_beside_names_are_read_where_nobodys_group_is_known():
+    text = 'sex,hired\n"Female (n = 2)",2\n"Male (n = 5)",1\n'
+    names = KnownNames({}, PEOPLE[["department"]], ("hired",))
+    assert read_tables(parse_table(text.encode(), "t"), names, ("sex",)).report.n.tolist() == [2, 5]
