@@ -3,7 +3,8 @@
 Of n people with independent beliefs p, the posterior q minimises KL(q || p) plus, for each fact,
 how badly the expected count E = sum of q fits it: (E - c)^2 / 2 sigma^2 for a count c with Gaussian
 noise, |E - c| / b for Laplace noise of scale b, the distance to a range for a range; other laws are
-replaced by one of these (`Facts.soften`). Each fact then
+replaced by one of these (`Facts.soften`). A linear row is a range of a sum in which people count
+differently; clauses of several rows are left out. Each fact then
 has one multiplier, and log q is log p plus the multipliers of the facts about a person. Multipliers
 are found by L-BFGS-B on the dual, scaled by the counts' variances; for very many people after
 sweeps, table by table. The duality gap bounds the distance to the optimum: KL(q || q*) is at most
@@ -24,7 +25,7 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +38,9 @@ from fpbench.components.beliefs import check_beliefs
 from fpbench.correction.facts.exact_components import condition_exactly
 from fpbench.correction.facts.propagation import check_possible, propagate
 from fpbench.correction.facts.table_sweeps import TableSweeps
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 _SIGMA = 0.05
 """Softness of exact counts: less gains almost nothing and takes several times as long."""
@@ -121,7 +125,9 @@ def condition_beliefs(
         posterior = np.where(allowed, prior, 0.0)
         posterior /= posterior.sum(axis=1, keepdims=True)
         return ConditionedBeliefs(posterior, math.inf, 0, exact)
-    known, allowed, left, rest = _remove_decided(facts.take(~facts.derived), allowed)
+    used = ~facts.derived
+    used[facts.clauses.sets] = True
+    known, allowed, left, rest = _remove_decided(facts.take(used), allowed)
     # The law of a number that the exponential mechanism chose, or cell keys, depends on all of its
     # set.
     whole = bool((known.laws.kind >= EXPONENTIAL).any())
@@ -176,10 +182,14 @@ class _Dual:
         known &= facts.noisy[:, None] | (facts.low > 0) | (facts.high < facts.sizes[:, None])
         if facts.groups == 2:  # with two groups, one count is the size minus the other
             known[~facts.noisy, 0] = False
-        rows, self.groups = (np.flatnonzero(known.any(axis=axis)) for axis in (1, 0))
-        if facts.groups > 2:
-            self.groups = np.arange(facts.groups)
+        self.groups = np.flatnonzero(known.any(axis=0))
+        if facts.groups > 2 or len(facts.clauses):
+            few = facts.groups == 2 and not facts.noisy.any()
+            self.groups = np.array([1]) if few else np.arange(facts.groups)
+        rows = np.union1d(np.flatnonzero(known.any(axis=1)), facts.clauses.sets)
         self.facts = facts = facts.take(rows)
+        linear = _LinearRows.of(facts, self.groups)
+        self.factors = linear.factors
         self.many = sum(table.member.size for table in facts.tables) > _MANY
         if not self.many:
             self.sets = facts.sets.astype(np.float64)
@@ -198,6 +208,10 @@ class _Dual:
             np.where(self.most > 0, end[used].ravel(), 0.0) for end in (facts.low, facts.high)
         )
         self.variance = np.where(sigma > 0, sigma, np.where(scale > 0, 0.0, _SIGMA)) ** 2
+        self.counts, more = len(self.low), len(linear.low)
+        self.low, self.high = np.append(self.low, linear.low), np.append(self.high, linear.high)
+        self.most = np.append(self.most, np.full(more, np.inf))
+        self.variance = np.append(self.variance, np.full(more, _SIGMA**2))
         self.ranges = np.flatnonzero(self.low < self.high)
         self.total = _sum_log(logits)[1]
         self.best = _Best(np.inf, np.exp(logits - self.total[:, None]))
@@ -225,9 +239,9 @@ class _Dual:
             if self.bound <= error or self.iterations >= iterations:
                 return
         beliefs = self.best.beliefs
-        unit = 1 / np.sqrt(
-            self._expect(beliefs * (1 - beliefs)) + np.maximum(self.variance, _SIGMA**2)
-        )
+        spread = self._count(beliefs * (1 - beliefs))
+        spread = np.append(spread, self.factors.power(2) @ spread)
+        unit = 1 / np.sqrt(spread + np.maximum(self.variance, _SIGMA**2))
         unit = np.concatenate([unit, unit[self.ranges]])
         lowest, highest = -self.most, self.most.copy()
         lowest[self.ranges] = 0.0
@@ -267,7 +281,8 @@ class _Dual:
         if len(self.groups) == 1:
             logits = logits - self.logits[:, 1 - self.groups]
         low, high, variance, most = (
-            part.reshape(self.shape) for part in (self.low, self.high, self.variance, self.most)
+            part[: self.counts].reshape(self.shape)
+            for part in (self.low, self.high, self.variance, self.most)
         )
         sweeps = TableSweeps(
             self.facts.tables, logits.T.astype(np.float32), low, high, variance, most
@@ -281,13 +296,17 @@ class _Dual:
             now, started = time.perf_counter(), now
             longest = max(longest, now - started)
             if gap <= wanted or gap > _SLOW * before:
-                self._evaluate(self._split(sweeps.multipliers.ravel()))
-                if self.bound <= error or gap > _SLOW * before:
+                self._evaluate(self._split(self._pad(sweeps.multipliers)))
+                if self.bound <= error or gap >= _SLOW * before:
                     break
             before = gap
         else:
-            self._evaluate(self._split(sweeps.multipliers.ravel()))
-        return sweeps.multipliers.ravel()
+            self._evaluate(self._split(self._pad(sweeps.multipliers)))
+        return self._pad(sweeps.multipliers)
+
+    def _pad(self, multipliers: Floats) -> Floats:
+        """Multipliers of counts, and 0 for linear rows."""
+        return np.append(multipliers, np.zeros(len(self.low) - self.counts))
 
     def _evaluate(self, point: Floats) -> tuple[float, Floats]:
         """Value and gradient of the dual; remembers the point of the least gap."""
@@ -297,7 +316,8 @@ class _Dual:
         above[ranges] = point[m:]
         force = below - above
         logits = self.logits.copy()
-        logits[:, self.groups] += self._add_up(force.reshape(self.shape))
+        pulls = force[: self.counts] + self.factors.T @ force[self.counts :]
+        logits[:, self.groups] += self._add_up(pulls.reshape(self.shape))
         beliefs, total = _sum_log(logits)
         expected = self._expect(beliefs)
         soft = self.variance
@@ -373,8 +393,43 @@ class _Dual:
         return total
 
     def _expect(self, beliefs: Floats) -> Floats:
+        counts = self._count(beliefs)
+        return np.append(counts, self.factors @ counts)
+
+    def _count(self, beliefs: Floats) -> Floats:
         used = beliefs[:, self.groups]
         return (self.facts.count(used) if self.many else np.asarray(self.sets @ used)).ravel()
+
+
+class _LinearRows(NamedTuple):
+    """R sums of numbers of people, each times a factor, and what they lie between."""
+
+    factors: csr_array
+    """Sparse (R, M G) of the sets' numbers of G groups; their mean square over people is 1."""
+    low: Floats
+    high: Floats
+    """(R,) the least possible sum, and the greatest that is known to be possible."""
+
+    @classmethod
+    def of(cls, facts: Facts, groups: NDArray[np.intp]) -> _LinearRows:
+        """The rows that tell something, of clauses of one row; of group 1 alone, if of no other."""
+        from scipy.sparse import csr_array
+
+        own, g = facts.clauses, len(groups)
+        factors, group, high = own.factors.astype(np.float64), own.group, own.most.astype(float)
+        if g == 1:  # people of group 0 are the others
+            factors, group = np.where(group == 0, -factors, factors), np.zeros_like(group)
+            others = np.where(own.group == 0, own.factors * facts.sizes[own.sets], 0)
+            high -= np.bincount(own.row, others, len(high))
+        terms = csr_array((factors, (own.row, own.sets * g + group)), (len(high), len(facts) * g))
+        sizes = np.repeat(facts.sizes, g)
+        low, most = terms.minimum(0) @ sizes, terms.maximum(0) @ sizes
+        alone = np.bincount(own.clause, minlength=len(own))[own.clause] == 1
+        told = np.flatnonzero(alone & (high < most) & (low < most))
+        terms, low, high = terms[told], low[told], high[told]
+        unit = np.sqrt(terms.power(2) @ sizes / (terms.astype(bool) @ sizes))
+        terms.data /= np.repeat(unit, np.diff(terms.indptr))
+        return cls(terms, np.minimum(low, high) / unit, high / unit)
 
 
 def _find_weights(linear: Floats, square: Floats) -> Floats:

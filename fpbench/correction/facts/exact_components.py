@@ -114,26 +114,32 @@ def _split(facts: Facts, people: NDArray[np.intp], alone: Mask) -> Iterator[_Com
     least, most = np.full(m, m), np.full(m, -1)
     np.minimum.at(least, rank, before)
     np.maximum.at(most, rank, before)
-    graph = coo_array((np.ones(len(rank), np.int8), (person, r + rank)), (r + m, r + m))
+    ranks = np.full(len(facts), -1)
+    ranks[order] = np.arange(m)
+    told = ranks[facts.clauses.sets]
+    linked, told = facts.clauses.clause[facts.clauses.row][told >= 0], told[told >= 0]
+    edges = np.concatenate([person, r + m + linked]), r + np.concatenate([rank, told])
+    nodes = r + m + len(facts.clauses)
+    graph = coo_array((np.ones(len(edges[0]), np.int8), edges), (nodes, nodes))
     component = connected_components(graph, directed=False)[1]
-    crossed = np.zeros(r + m, np.bool_)
-    crossed[component[r:][least != most]] = True
+    crossed = {*component[r + np.append(np.flatnonzero(least != most), told)].tolist()}
     # People of the same sets have the same random sum.
     draws = np.random.default_rng(20260105).integers(1 << 62, size=m)
     kind = np.zeros(r, np.int64)
     np.add.at(kind, person, draws[rank])
     by_component = np.lexsort((kind, component[:r]))
-    sets_of = np.argsort(component[r:], kind="stable")
+    of_sets = component[r : r + m]
+    sets_of = np.argsort(of_sets, kind="stable")
     starts = np.flatnonzero(np.diff(component[:r][by_component], prepend=-1))
     for rows in np.split(by_component, starts[1:]) if r else ():
         label = component[rows[0]]
         if degree[rows[0]] == 0:
             continue
-        own = sets_of[slice(*np.searchsorted(component[r:][sets_of], (label, label + 1)))]
+        own = sets_of[slice(*np.searchsorted(of_sets[sets_of], (label, label + 1)))]
         first, classes = np.unique(kind[rows], return_index=True, return_inverse=True)[1:]
         ends = ranked.indptr[rows[first] + 1]
         members = None
-        listed = crossed[label] or (facts.laws.kind[order[own]] >= CELL_KEY).any()
+        listed = int(label) in crossed or (facts.laws.kind[order[own]] >= CELL_KEY).any()
         if listed and len(first) <= _MOST_CLASSES:
             members = np.zeros((len(first), len(own)), np.bool_)
             for place, (row, end) in enumerate(zip(rows[first], ends, strict=True)):
@@ -141,7 +147,7 @@ def _split(facts: Facts, people: NDArray[np.intp], alone: Mask) -> Iterator[_Com
         parents = np.where(most[own] >= 0, np.searchsorted(own, most[own]), -1)
         last = np.searchsorted(own, rank[ends - 1])
         yield _Component(
-            people[rows], classes, order[own], parents, bool(crossed[label]), last, members
+            people[rows], classes, order[own], parents, int(label) in crossed, last, members
         )
 
 
@@ -374,7 +380,18 @@ class _Counts:
         decided = keyed & (self.facts.sizes == self.gone.sum(axis=1))
         decided &= (np.isin(self.who, self.who[part.sets]) & (self.who > 0)).any(axis=1)
         numbers = [*np.flatnonzero(decided).tolist(), *inside]
-        return self.facts.weigh_sets(numbers, count, identify)
+        logs = self.facts.weigh_sets(numbers, count, identify)
+        own = self.facts.clauses
+        of = own.clause[own.row]
+        for clause in np.unique(of[np.isin(own.sets, part.sets)]):
+            holds = np.zeros(len(rows), np.bool_)
+            for row in np.flatnonzero(own.clause == clause):
+                terms = np.flatnonzero(own.row == row)
+                self._spend(float(len(terms)) * len(rows))
+                counts = (count(own.sets[t])[:, own.group[t]] * own.factors[t] for t in terms)
+                holds |= np.asarray(reduce(np.add, counts, 0)) <= own.most[row]
+            logs = np.where(holds, logs, -np.inf)
+        return logs
 
     def _add_up(
         self, laws: list[CountLaw], rows: NDArray[np.int32], inside: NDArray[np.intp], number: int

@@ -91,7 +91,7 @@ class ReportSeries:
         return tuple(
             f"{name}: {text}" if several else text
             for name, report in zip(self.names, self.reports, strict=True)
-            for text in (report.read_as, report.unread, _tell_proofs(report))
+            for text in (report.read_as, report.unread)
             if text
         )
 
@@ -182,12 +182,6 @@ class ReportSeries:
         row = np.append(np.concatenate(row_of), -1)[np.minimum(joined.origin, len(own))]
         alone = tuple(part.over(where, n) for part, where in zip(parts, members, strict=True))
         return ReadReports(joined, source, row, alone, tuple(hidden), tuple(suppressed))
-
-
-def _tell_proofs(report: FairnessReport) -> str:
-    """What only proofs use, in words."""
-    names = ", ".join(dict.fromkeys(one.metric for one in report.statistics))
-    return names and f"{names}: proofs use these numbers, beliefs do not; they may tell more"
 
 
 def name_people(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fpbench.claims import Facts
 from fpbench.claims.cell_keys import find_transitions
+from fpbench.claims.clauses import Clauses
 from fpbench.claims.count_laws import CELL_KEY, EXACT, EXPONENTIAL, ROUNDING, CountLaws
 from fpbench.correction import condition_beliefs, propagate
 from fpbench.correction.conditioning.count_tables import CountLaw
@@ -234,6 +235,40 @@ def test_as_the_variance_of_cell_keys_goes_to_0_beliefs_become_those_of_the_exac
         if (facts.laws.rounded == facts.count(np.eye(2)[truth])).all():  # nothing was changed
             found = condition_beliefs(facts, beliefs).beliefs
             np.testing.assert_allclose(found, wanted, atol=off)
+
+
+@given(st.integers(0, 2**32), st.sampled_from([2, 3]))
+@settings(max_examples=60, deadline=None)
+def test_beliefs_keep_clauses_of_any_rows(seed, k):
+    """Those of all vectors that keep them, also where some people are decided."""
+    rng = np.random.default_rng(seed)
+    n, sizes = int(rng.integers(2, 8)), rng.integers(1, 4, 2)
+    tables = [(rng.integers(-1, size, n), int(size)) for size in sizes]
+    m, truth = int(sizes.sum()), rng.integers(0, k, n)
+    terms, rows = int(rng.integers(1, 5)), int(rng.integers(1, 6))
+    sets, group = rng.integers(0, m, (rows, terms)), rng.integers(0, k, (rows, terms))
+    factors = rng.integers(-3, 4, (rows, terms))
+    clause = np.unique(rng.integers(0, rows, rows), return_inverse=True)[1]
+    clause.sort()
+    members = np.column_stack([codes[:, None] == np.arange(size) for codes, size in tables])
+    sums = (factors * (members.T @ np.eye(k)[truth])[sets, group]).sum(axis=1).astype(int)
+    first = np.diff(clause, prepend=-1) > 0  # the other rows of a clause need not hold
+    most = sums + np.where(first, rng.integers(0, 2, rows), rng.integers(-3, 2, rows))
+    clauses = Clauses.of(sets, group, factors, most, clause)
+    facts = Facts.from_tables(
+        tables, np.zeros((m, k)), np.full((m, k), n), clauses=clauses, derived=True
+    )
+    beliefs = rng.dirichlet(np.ones(k), n).clip(1e-3)
+    beliefs /= beliefs.sum(axis=1, keepdims=True)
+    possible = rng.random((n, k)) < 0.9
+    possible[np.arange(n), truth] = True
+    vectors = np.array(list(product(range(k), repeat=n)))
+    kept = [facts.allows(v) and possible[np.arange(n), v].all() for v in vectors]
+    mass = beliefs[np.arange(n), vectors].prod(axis=1) * kept
+    wanted = np.einsum("a,ang->ng", mass, vectors[:, :, None] == np.arange(k)) / mass.sum()
+    found = condition_beliefs(facts, beliefs, possible)
+    assert found.exact.all()
+    np.testing.assert_allclose(found.beliefs, wanted, atol=1e-9)
 
 
 @pytest.mark.slow

@@ -498,7 +498,7 @@ def test_sizes_and_counts_prove_together():
 def test_a_report_with_undecided_people_does_not_pass(monkeypatch, search):
     X, predictions, groups = FIVE
     report = publish_five(decimals=0)
-    limits = {"max_leak": "100%", "search": search, "rng": 0}
+    limits = {"max_leak": "100%", "sure": "100%", "search": search, "rng": 0}
     monkeypatch.setattr("fpbench.reports.assessments.attack._SHARE", 0.0)
     result = assess(report, X, predictions, groups=groups, **limits)
     told = result.to_json()
