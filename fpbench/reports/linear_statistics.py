@@ -1,9 +1,11 @@
-"""Statistics of groups that are linear in numbers of people: F1 scores, means, ratios of rates.
+"""Statistics of groups that are linear in numbers of people: F1 scores, means, quantiles, ratios.
 
 A statistic a / b of a group, where a and b are sums over people of the group, is at most h if the
 sum of a - h b is at most 0: a row of `Clauses`, with a factor for people who count alike. Factors
 are whole numbers of at most 2^24; those that need more digits are rounded so that the row says
-less, never more.
+less, never more. Of n people, at most q n + 1 are below the q-quantile, and (1 - q) n + 1 above it,
+by each of the definitions of Hyndman and Fan (1996); half at most are below the median, or above
+it; nobody is below the least number, or above the greatest.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ _BY_COUNTS = {
     "f1-score": ((0, 0, 0, 2), (0, 1, 1, 2)), "jaccard-score": ((0, 0, 0, 1), (0, 1, 1, 1)),
 }  # fmt: skip
 """Shares of sums of true negatives, false positives, false negatives, and true positives."""
-_OF_NUMBERS = re.compile(r"(mean|sum) of (.+?)(?: among ([a-z-]+))?")
+_OF_NUMBERS = re.compile(r"(mean|sum|median|quantile ([\d.]+)) of (.+?)(?: among ([a-z-]+))?")
 _COMPARISON = re.compile(r"(ratio|difference) of ([a-z-]+)")
 LinearRow = tuple[NDArray[np.intp], NDArray[np.intp], Floats, float]
 """Sets, groups, factors, and what their sum is at most."""
@@ -89,7 +91,7 @@ def is_statistic(metric: str) -> bool:
     match = _OF_NUMBERS.fullmatch(metric)
     if match is None:
         return metric in _BY_COUNTS or is_comparison(metric)
-    base = REPORT_METRICS.get(match[3] or "people")
+    base = REPORT_METRICS.get(match[4] or "people")
     return base is not None and not base.is_rate
 
 
@@ -126,7 +128,15 @@ def needs_labels(metric: str) -> bool:
     if compared := _COMPARISON.fullmatch(metric):
         return REPORT_METRICS[compared[2]].needs_labels
     match = _OF_NUMBERS.fullmatch(metric)
-    return match is None or REPORT_METRICS[match[3] or "people"].needs_labels
+    return match is None or REPORT_METRICS[match[4] or "people"].needs_labels
+
+
+def _find_share(metric: str) -> float | None:
+    """The share of people below a quantile; None of what is none."""
+    match = _OF_NUMBERS.fullmatch(metric)
+    if match is None or match[1] in ("mean", "sum"):
+        return None
+    return float(match[2] or 0.5)
 
 
 class Kinds(NamedTuple):
@@ -141,8 +151,14 @@ class Kinds(NamedTuple):
     """(U,) what a person adds to the second sum, that the first is divided by; 0 if it is not."""
 
     @classmethod
-    def find(cls, metric: str, X: DataFrame, predictions: Codes, labels: Codes | None) -> Kinds:
-        """The kinds of people (n,) of a statistic, as `is_statistic` knows them."""
+    def find(
+        cls, metric: str, X: DataFrame, predictions: Codes, labels: Codes | None,
+        ends: NDArray[np.float64],
+    ) -> Kinds:  # fmt: skip
+        """The kinds of people (n,) of a statistic, as `is_statistic` knows them.
+
+        `ends`: (E, 2) of its values, by which people of quantiles are cut.
+        """
         if compared := _COMPARISON.fullmatch(metric):
             label, _, view = REPORT_METRICS[compared[2]]
             bits, others = view_people(view, predictions, labels)
@@ -153,7 +169,7 @@ class Kinds(NamedTuple):
             assert labels is not None
             top, bottom = np.array(_BY_COUNTS[metric], np.float64)
             return cls(2 * labels + predictions, top, top, bottom)
-        what, name, among = match.groups()
+        what, _, name, among = match.groups()
         label, prediction, view = REPORT_METRICS[among or "people"]
         bits, others = view_people(view, predictions, labels)
         inside = bits == prediction
@@ -165,7 +181,12 @@ class Kinds(NamedTuple):
             raise InputError(f"column {name!r}: the number of somebody is infinite")
         values = np.unique(numbers[inside])
         first = values
-        if len(values) > _MOST_KINDS:
+        if _find_share(metric) is not None:
+            cuts = np.unique(np.append(ends[:, 0], np.nextafter(ends[:, 1], np.inf)))
+            first = values[
+                np.flatnonzero(np.diff(np.searchsorted(cuts, values, "right"), prepend=-1))
+            ]
+        if len(first) > _MOST_KINDS:
             first = values[np.arange(_MOST_KINDS) * len(values) // _MOST_KINDS]
         kind = np.searchsorted(first, numbers, side="right") - 1
         last = np.append(values[np.searchsorted(values, first[1:]) - 1], values[-1:])
@@ -177,12 +198,20 @@ class Kinds(NamedTuple):
         self, statistic: Statistic, group: int, sets: NDArray[np.intp], kinds: NDArray[np.intp]
     ) -> list[list[LinearRow]]:
         """Clauses of a statistic of a group, whose people of some kinds are these sets."""
+        rows: list[LinearRow]
         low, high = statistic.ends
         groups, weight = np.full(len(sets), group), self.weight[kinds]
         least, most = self.least[kinds], self.most[kinds]
+        if (share := _find_share(statistic.metric)) is not None:
+            more = float(share not in (0, 0.5, 1))
+            sides = (most < low) - share, (least > high) - 1 + share
+            rows = [(sets, groups, side.astype(np.float64), more) for side in sides]
+            if share in (0, 1):  # somebody has that number
+                rows.append((sets, groups, -((most >= low) & (least <= high)).astype(float), -1.0))
+            return [[row] for row in rows]
         if not weight.any():
             return [[(sets, groups, least, high)], [(sets, groups, -most, -low)]]
-        rows: list[LinearRow] = [
+        rows = [
             (sets, groups, least - high * weight, 0.0), (sets, groups, low * weight - most, 0.0),
         ]  # fmt: skip
         if (low > 0 or high < 0) and not (statistic.metric in _BY_COUNTS and high >= 1):
@@ -262,7 +291,8 @@ def list_sets(
         sizes, cells = [len(columns[c].values) for c in cut], sorted(of)
         people = cross([codes[c] for c in cut], sizes, len(X))
         keys = cross([np.array(own) for own in zip(*cells, strict=True)], sizes, len(cells))
-        kinds, compared = Kinds.find(metric, X, at[place], labels), is_comparison(metric)
+        ends = np.array([one.ends for own in of.values() for one in own])
+        kinds, compared = Kinds.find(metric, X, at[place], labels, ends), is_comparison(metric)
         inside, many = np.where(kinds.of < 0, -1, locate(people, keys)), max(len(kinds.least), 1)
         member = np.where(inside < 0, -1, inside * many + kinds.of)
         low = high = np.zeros((len(cells), len(groups)))

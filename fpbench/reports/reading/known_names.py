@@ -49,11 +49,25 @@ _OF_A_COLUMN = re.compile(
 _NAMED = re.compile(r"(.+?)\s*[:=]\s*(.+)|(.+\S)\s+(?:sub)?total", re.IGNORECASE)
 _STATISTICS = {"mean": "mean", "average": "mean", "avg": "mean", "median": "median", "sum": "sum",
                "total": "sum"}  # fmt: skip
-_WORD = "(mean|average|avg[.]?|median|sum|total)"
-_STATISTIC = re.compile(rf"{_WORD}[ _-](?:of )?(.+)|(.+?)[ _-]*[( _-]{_WORD}\)?", re.IGNORECASE)
+_WORD = (
+    r"mean|average|avg[.]?|median|sum|total|min(?:imum)?|max(?:imum)?|p\d\d?|q[1-3]|"
+    r"\d\d?(?:st|nd|rd|th)[ _-]percentile|(?:lower|upper|first|third)[ _-]quartile"
+)
+_STATISTIC = re.compile(
+    rf"({_WORD})[ _-](?:of )?(.+)|(.+?)[ _-]*[( _-]({_WORD}|\d\d?(?:\.\d+)?%)\)?", re.IGNORECASE
+)
+_QUARTILES = {"q1": 25, "q2": 50, "q3": 75, "lower": 25, "first": 25, "upper": 75, "third": 75,
+              "minimum": 0, "min": 0, "maximum": 100, "max": 100}  # fmt: skip
 _ONE, _ZERO = {"1", "1.0", "true", "yes", "positive"}, {"0", "0.0", "false", "no", "negative"}
 _MOST_VALUES = 1000
 """Different values of a column that cuts slices."""
+
+
+def _name_quantile(word: str) -> str:
+    """`quantile 0.25` of a word like `p25`, `25th percentile` or `Q1`; of the half, `median`."""
+    named = _QUARTILES.get(re.split("[ _-]", word)[0])
+    share = float(re.sub(r"[^\d.]", "", word)) if named is None else named
+    return "median" if share == 50 else f"quantile {share / 100:g}"
 
 
 @lru_cache(maxsize=2**16)
@@ -135,10 +149,10 @@ class KnownNames:
         Of fewer people: `mean of age among selected`.
         """
         match = _STATISTIC.fullmatch(" ".join(text.split()))
-        if match is None:
+        if match is None or self.find_column(text):
             return ""
-        word, of = match[1] or match[4], match[2] or match[3]
-        what = _STATISTICS[word.casefold().strip(".")]
+        word, of = (match[1] or match[4]).casefold().strip("."), match[2] or match[3]
+        what = _STATISTICS.get(word) or _name_quantile(word)
         if re.search(r"[(\[]", of):  # `mean age (hired)` may be of fewer people, or other units
             return ""
         if number := self.find_number(of):

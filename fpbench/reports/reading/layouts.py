@@ -21,7 +21,6 @@ from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.text import hyphenate
 from fpbench.reports.linear_statistics import is_comparison, is_count, is_rate, is_statistic
 from fpbench.reports.reading.cells import (
-    FULL,
     Cell,
     find_decimal_mark,
     has_interval,
@@ -86,7 +85,6 @@ _AGGREGATES = {
 }  # fmt: skip
 _GENERIC = {"n", "count", "counts", "number", "size", "frequency", "freq", "anzahl", "effectif"}
 """Names of numbers of those whom a title names."""
-_MEDIAN = "median of "
 _COMPARES = "compares groups"
 """Why a comparison is not read, which follows from the groups' own numbers."""
 _EXCEL = {"row-labels", "column-labels", "zeilenbeschriftungen", "spaltenbeschriftungen"}
@@ -1231,8 +1229,6 @@ class _Block:
                 if long and len(over) == 1
                 else None
             )
-            one = several[0] if len(several) == 1 else None
-            group = None if one is None else self._read(row[one], place, one, columns)
             for j in numbers:
                 column = columns[j]
                 if long and j in over:
@@ -1253,13 +1249,11 @@ class _Block:
                     )
                 if hidden:
                     cell = Cell(status)
-                fact = Fact(
+                yield Fact(
                     both, told, cell, beside, column.percent or percent,
                     (self.grid.name, j, told.metric),
                     f"{self.name}, row {place}, column {column.name!r}",
                 )  # fmt: skip
-                median = told.metric.startswith(_MEDIAN)
-                yield from self._bound_median(column, fact, group) if median else [fact]
 
     def _find_sizes(self, columns: list[_Column]) -> Iterator[Fact]:
         """The numbers of people that headings say beside names."""
@@ -1269,36 +1263,6 @@ class _Block:
             yield Fact(
                 {**self.titled, **columns[j].keys}, Reading("people"), cell, None, False,
                 (self.grid.name, j, "people"), where,
-            )  # fmt: skip
-
-    def _bound_median(self, column: _Column, fact: Fact, size: Cell | None) -> Iterator[Fact]:
-        """Shares of a group's people who are at least at its median, and above: half, or more.
-
-        Of an odd number of people, the median tells no more.
-        """
-        of, cell, frame = fact.reading.metric.removeprefix(_MEDIAN), fact.cell, self.names.frame
-        if cell.hidden or frame is None:
-            return
-        own = (read_cell(row[fact.column[1]], self.mark) for row in self.rows)
-        digits = max(one.decimals for one in own if one is not None)
-        half = 0.5 * 10.0**-digits if cell.exact and digits < FULL else 0.0
-        if half == 0.5 and cell.low % 100 == 0 != cell.low and (frame[of] % 100 > 0).any():
-            raise InputError(
-                f"{fact.where}: the median {cell.text!r} may be rounded to hundreds, --map "
-                f"'{cell.text}={cell.low - 50:.15g}-{cell.low + 50:.15g}', or not, --map "
-                f"'{cell.text}={cell.low:.15g}.0': say which"
-            )
-        if size is None or size.low % 2 != 1 or not size.exact:
-            self.layout.unread[f"{column.name}, of an even number of people"] = (
-                "may tell more than that half are on either side"
-            )
-        ends = cell.low - half, np.nextafter(cell.high + half, np.inf)
-        for end, least in zip(ends, (0.5, 0.0), strict=True):
-            yield fact._replace(
-                keys={**fact.keys, f"{of} at least": repr(float(end))}, size=size,
-                cell=Cell(f"median {cell.text}", least, least + 0.5, unit=1.0),
-                reading=Reading("selection-rate"),
-                column=(fact.column[0], fact.column[1], "median"),
             )  # fmt: skip
 
     def _read(self, value: Any, place: int, j: int, columns: list[_Column]) -> Cell:
