@@ -587,3 +587,23 @@ def test_a_rate_written_as_0_may_be_of_nobody():
     })  # fmt: skip
     facts = FairnessReport.read(table).facts(X, predictions)
     assert facts.allows((sex == "m").astype(int))
+
+
+@pytest.mark.parametrize("heading", ["hired", "Passed"])
+def test_a_heading_that_is_the_peoples_column_or_a_metric_is_asked_about(heading):
+    """Predictions and the column of this name have other numbers of people."""
+    people = pd.DataFrame({heading.casefold(): [0, 1] * 20})
+    groups, predictions = pd.Series(["f", "m"] * 20), np.ones(40, int)
+    table = pd.DataFrame({"sex": ["f", "m"], heading: [20, 20]})
+    with pytest.raises(InputError, match="may be selected by prediction, or of the people's"):
+        assess(table, people, predictions, groups=groups)
+    names = {heading: "selected"}
+    read = FairnessReport.read(table, X=people, group="sex", groups=["f", "m"], names=names)
+    assert set(read.metric) == {"selected"}
+
+
+def test_a_statistic_in_brackets_behind_a_number_is_read():
+    people = pd.DataFrame({"age": range(20, 60)})
+    table = pd.DataFrame({"sex": ["f", "m"], "age (mean)": ["39.0", "40.0"]})
+    read = FairnessReport.read(table, X=people, group="sex")
+    assert [one.metric for one in read.statistics] == ["mean of age"] * 2

@@ -13,7 +13,7 @@ from fpbench.base.text import hyphenate
 from fpbench.reports.linear_statistics import is_rate
 from fpbench.reports.reading.cells import drop_marks
 from fpbench.reports.reading.metric_names import Reading, read_heading
-from fpbench.reports.slices import name_values, split_threshold, strip_zeros
+from fpbench.reports.slices import REPORT_METRICS, name_values, split_threshold, strip_zeros
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -43,15 +43,16 @@ _SAME = tuple(
     )
 )
 """Names of the same group."""
-_OF_A_COLUMN = re.compile(
-    r"[-/ ]*(?:categories|category|(?:group|band|bin|range|interval|quartile)s?|\(.*\))$"
-)
 _NAMED = re.compile(r"(.+?)\s*[:=]\s*(.+)|(.+\S)\s+(?:sub)?total", re.IGNORECASE)
 _STATISTICS = {"mean": "mean", "average": "mean", "avg": "mean", "median": "median", "sum": "sum",
                "total": "sum"}  # fmt: skip
 _WORD = (
     r"mean|average|avg[.]?|median|sum|total|min(?:imum)?|max(?:imum)?|p\d\d?|q[1-3]|"
     r"\d\d?(?:st|nd|rd|th)[ _-]percentile|(?:lower|upper|first|third)[ _-]quartile"
+)
+_OF_A_COLUMN = re.compile(
+    rf"[-/ ]*(?:categories|category|(?:group|band|bin|range|interval|quartile)s?|"
+    rf"\((?!(?:{_WORD})\)).*\))$"
 )
 _STATISTIC = re.compile(
     rf"({_WORD})[ _-](?:of )?(.+)|(.+?)[ _-]*[( _-]({_WORD}|\d\d?(?:\.\d+)?%)\)?", re.IGNORECASE
@@ -137,6 +138,14 @@ class KnownNames:
         short = _OF_A_COLUMN.sub("", name).strip("-")
         return self._columns.get(short)
 
+    def is_column(self, text: str) -> bool:
+        """Whether a heading like `hired` is a name of the people's column, and of no metric."""
+        return (
+            self._columns.get(fold(text)) in self.features
+            and fold(text) not in REPORT_METRICS
+            and self.find_counted(text) is None
+        )
+
     def find_number(self, text: str) -> str:
         """The people's column of numbers of this name; "" if there is none."""
         name = self.find_column(text)
@@ -149,7 +158,7 @@ class KnownNames:
         Of fewer people: `mean of age among selected`.
         """
         match = _STATISTIC.fullmatch(" ".join(text.split()))
-        if match is None or self.find_column(text):
+        if match is None or fold(text) in self._columns:
             return ""
         word, of = (match[1] or match[4]).casefold().strip("."), match[2] or match[3]
         what = _STATISTICS.get(word) or _name_quantile(word)

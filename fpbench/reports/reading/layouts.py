@@ -776,6 +776,8 @@ class _Block:
         if statistic:
             return Reading(statistic), False
         reading, percent = read_heading(text)
+        if self.names.is_column(text):
+            return None, percent
         compared = read_comparison(text) if reading is None else ""
         return (Reading(compared) if compared else reading), percent
 
@@ -884,13 +886,16 @@ class _Block:
 
     def _explain(self, text: str) -> str:
         own = hyphenate(re.sub(r"%", "percent ", text))
-        if OF_ALL.search(own):
+        meanings = AMBIGUOUS.get(own, ())
+        if self.names.is_column(text) and (told := read_heading(text)[0]) is not None:
+            meanings = f"{told.metric} by prediction", "of the people's column of this name"
+        elif OF_ALL.search(own):
             of = READINGS.get(OF_ALL.sub("", own))
             if of is None or of.metric not in ("selected", "rejected", "labelled"):
                 return "is a share of all people"
-            return f"may be {list_meanings(AMBIGUOUS['ppr'])}"
-        if own in AMBIGUOUS:
-            return f"may be {list_meanings(AMBIGUOUS[own])}"
+            meanings = AMBIGUOUS["ppr"]
+        if meanings:
+            return f"may be {list_meanings(meanings)}"
         if is_comparing(text):
             return _COMPARES
         if own in UNREAD or own.startswith(("mean-", "average-", "median-")):

@@ -254,7 +254,7 @@ def find_near_metric(name: object) -> str | None:
     A name of the same letters may mean another thing: `pass-rate` is not `miss-rate`.
     """
     written = hyphenate(name) if isinstance(name, str) else ""
-    if written in UNREAD or written in AMBIGUOUS or len(written) > 60:
+    if written in READINGS or written in UNREAD or written in AMBIGUOUS or len(written) > 60:
         return None
     words = written.split("-")
     near = [other for other in READINGS if _is_misspelt(words, other.split("-"))]
