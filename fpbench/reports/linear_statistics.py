@@ -53,6 +53,7 @@ _BY_COUNTS = {
 """Shares of sums of true negatives, false positives, false negatives, and true positives."""
 _OF_NUMBERS = re.compile(r"(mean|sum|median|quantile ([\d.]+)) of (.+?)(?: among ([a-z-]+))?")
 _COMPARISON = re.compile(r"(ratio|difference) of ([a-z-]+)")
+_WEIGHTED = re.compile(r"([a-z-]+) weighted by (.+)")
 LinearRow = tuple[NDArray[np.intp], NDArray[np.intp], Floats, float]
 """Sets, groups, factors, and what their sum is at most."""
 
@@ -90,7 +91,7 @@ def is_statistic(metric: str) -> bool:
     """Whether a metric is none of `REPORT_METRICS`, but linear: `f1-score`, `mean of age`."""
     match = _OF_NUMBERS.fullmatch(metric)
     if match is None:
-        return metric in _BY_COUNTS or is_comparison(metric)
+        return metric in _BY_COUNTS or is_comparison(metric) or is_weighted(metric)
     base = REPORT_METRICS.get(match[4] or "people")
     return base is not None and not base.is_rate
 
@@ -100,6 +101,13 @@ def is_comparison(metric: str) -> bool:
     """Whether a metric compares rates: a group's to the greatest, or the least and greatest."""
     match = _COMPARISON.fullmatch(metric)
     return match is not None and match[2] in REPORT_METRICS and is_rate(match[2])
+
+
+@lru_cache(maxsize=1 << 10)
+def is_weighted(metric: str) -> bool:
+    """Whether a metric is a rate of people with weights: `selection-rate weighted by pay`."""
+    match = _WEIGHTED.fullmatch(metric)
+    return match is not None and match[1] in REPORT_METRICS and is_rate(match[1])
 
 
 def is_of_counts(metric: str) -> bool:
@@ -127,6 +135,8 @@ def needs_labels(metric: str) -> bool:
     """Whether a statistic looks at labels."""
     if compared := _COMPARISON.fullmatch(metric):
         return REPORT_METRICS[compared[2]].needs_labels
+    if weighted := _WEIGHTED.fullmatch(metric):
+        return REPORT_METRICS[weighted[1]].needs_labels
     match = _OF_NUMBERS.fullmatch(metric)
     return match is None or REPORT_METRICS[match[4] or "people"].needs_labels
 
@@ -147,8 +157,9 @@ class Kinds(NamedTuple):
     least: Floats
     most: Floats
     """(U,) ends of what a person adds to the first sum."""
-    weight: Floats
-    """(U,) what a person adds to the second sum, that the first is divided by; 0 if it is not."""
+    light: Floats
+    heavy: Floats
+    """(U,) of what to the second sum, that the first is divided by; 0 if it is not."""
 
     @classmethod
     def find(
@@ -163,22 +174,29 @@ class Kinds(NamedTuple):
             label, _, view = REPORT_METRICS[compared[2]]
             bits, others = view_people(view, predictions, labels)
             kind = bits if label is None else np.where(others == label, bits, -1)
-            return cls(kind, np.arange(2.0), np.arange(2.0), np.ones(2))
-        match = _OF_NUMBERS.fullmatch(metric)
-        if match is None:
+            return cls(kind, np.arange(2.0), np.arange(2.0), np.ones(2), np.ones(2))
+        if metric in _BY_COUNTS:
             assert labels is not None
             top, bottom = np.array(_BY_COUNTS[metric], np.float64)
-            return cls(2 * labels + predictions, top, top, bottom)
-        what, _, name, among = match.groups()
-        label, prediction, view = REPORT_METRICS[among or "people"]
+            return cls(2 * labels + predictions, top, top, bottom, bottom)
+        weighted, match = _WEIGHTED.fullmatch(metric), _OF_NUMBERS.fullmatch(metric)
+        what, name, of = "", "", "people"
+        if weighted:
+            of, name = weighted.groups()
+        elif match:
+            what, _, name, among = match.groups()
+            of = among or of
+        label, prediction, view = REPORT_METRICS[of]
         bits, others = view_people(view, predictions, labels)
-        inside = bits == prediction
+        inside = np.ones(len(X), np.bool_) if prediction is None else bits == prediction
         if label is not None:
             inside &= others == label
         numbers = take_numbers(find_column(X, name))
         inside &= ~np.isnan(numbers)
         if np.isinf(numbers[inside]).any():
             raise InputError(f"column {name!r}: the number of somebody is infinite")
+        if weighted and (numbers[inside] < 0).any():
+            raise InputError(f"column {name!r}: somebody's weight is below 0")
         values = np.unique(numbers[inside])
         first = values
         if _find_share(metric) is not None:
@@ -190,9 +208,12 @@ class Kinds(NamedTuple):
             first = values[np.arange(_MOST_KINDS) * len(values) // _MOST_KINDS]
         kind = np.searchsorted(first, numbers, side="right") - 1
         last = np.append(values[np.searchsorted(values, first[1:]) - 1], values[-1:])
-        return cls(
-            np.where(inside, kind, -1), first, last, np.full(len(first), float(what == "mean"))
-        )
+        if weighted:
+            first, last, each = first.repeat(2), last.repeat(2), np.arange(2 * len(first)) % 2
+            kind = np.where(inside, 2 * kind + bits, -1)
+            return cls(kind, each * first, each * last, first, last)
+        weight = np.full(len(first), float(what == "mean"))
+        return cls(np.where(inside, kind, -1), first, last, weight, weight)
 
     def bound(
         self, statistic: Statistic, group: int, sets: NDArray[np.intp], kinds: NDArray[np.intp]
@@ -200,7 +221,7 @@ class Kinds(NamedTuple):
         """Clauses of a statistic of a group, whose people of some kinds are these sets."""
         rows: list[LinearRow]
         low, high = statistic.ends
-        groups, weight = np.full(len(sets), group), self.weight[kinds]
+        groups, light, heavy = np.full(len(sets), group), self.light[kinds], self.heavy[kinds]
         least, most = self.least[kinds], self.most[kinds]
         if (share := _find_share(statistic.metric)) is not None:
             more = float(share not in (0, 0.5, 1))
@@ -209,13 +230,13 @@ class Kinds(NamedTuple):
             if share in (0, 1):  # somebody has that number
                 rows.append((sets, groups, -((most >= low) & (least <= high)).astype(float), -1.0))
             return [[row] for row in rows]
-        if not weight.any():
+        if not heavy.any():
             return [[(sets, groups, least, high)], [(sets, groups, -most, -low)]]
         rows = [
-            (sets, groups, least - high * weight, 0.0), (sets, groups, low * weight - most, 0.0),
+            (sets, groups, least - high * heavy, 0.0), (sets, groups, low * light - most, 0.0),
         ]  # fmt: skip
         if (low > 0 or high < 0) and not (statistic.metric in _BY_COUNTS and high >= 1):
-            rows.append((sets, groups, -(weight > 0).astype(float), -1.0))  # it is of somebody
+            rows.append((sets, groups, -(heavy > 0).astype(float), -1.0))  # it is of somebody
         return [[row] for row in rows]
 
 

@@ -33,6 +33,7 @@ STATISTICS = {
     "mean age": average,
     "total age": lambda people: (people.age, None),
     "Average age of hired": lambda people: average(people, people.hired),
+    "selection rate weighted by age": lambda people: (people.age * people.hired, people.age),
     "mean age of true positives": lambda people: average(people, people.hired & people.good),
 }
 """Two sums over people, of which the first is divided by the second."""
@@ -296,6 +297,34 @@ def test_many_people_are_guessed_by_means(monkeypatch):
     monkeypatch.setattr(dual_ascent, "_MANY", 1)
     swept = condition_beliefs(facts, prior, error=1e-3)
     np.testing.assert_allclose(swept.beliefs, found.beliefs, atol=0.02)
+
+
+def test_survey_weights_are_read_by_the_name_of_their_column():
+    """Many different ones, too: of neighbours, least and greatest are used."""
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame(
+        {"pwgtp": rng.random(3000).round(5) + 0.1, "age": rng.integers(18, 70, 3000)}
+    )
+    hired, sex = rng.integers(0, 2, 3000), np.array(["f", "m"])[rng.permutation(3000) % 2]
+    by = (people.pwgtp * hired).groupby(sex).sum() / people.pwgtp.groupby(sex).sum()
+    table = pd.DataFrame({
+        "n": people.groupby(sex).size(), "Weighted n": people.pwgtp.groupby(sex).sum().round(1),
+        "Weighted hires (%)": (100 * by).round(2),
+    }).rename_axis("sex").reset_index()  # fmt: skip
+    report = FairnessReport.read(table, X=people, group="sex")
+    assert {one.metric for one in report.statistics} == {
+        "sum of pwgtp", "selection-rate weighted by pwgtp"
+    }  # fmt: skip
+    facts = report.facts(people, hired)
+    assert facts.allows((sex == "m").astype(int))
+    assert not facts.allows((sex == "f").astype(int))
+    with pytest.raises(InputError, match="--map HEADING='selection-rate weighted by COLUMN'"):
+        FairnessReport.read(
+            pd.DataFrame({"sex": ["f", "m"], "n": [1500, 1500], "rate": ["0.51234", "0.5"]}),
+            X=people, group="sex",
+        )  # fmt: skip
+    with pytest.raises(InputError, match="'pwgtp': somebody's weight is below 0"):
+        report.facts(people.assign(pwgtp=-people.pwgtp), hired)
 
 
 def make_many(n=60):

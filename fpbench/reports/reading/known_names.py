@@ -57,6 +57,10 @@ _OF_A_COLUMN = re.compile(
 _STATISTIC = re.compile(
     rf"({_WORD})[ _-](?:of )?(.+)|(.+?)[ _-]*[( _-]({_WORD}|\d\d?(?:\.\d+)?%)\)?", re.IGNORECASE
 )
+_WEIGHTED = re.compile(
+    r"weighted[ _-]+(.+)|(.+?)[ _,-]*[( _-]weighted\)?|(.+) weighted by (.+)", re.IGNORECASE
+)
+_WEIGHT = re.compile(r"(?:^|-)(?:p?weights?|p?wgt|wgtp|pwgtp|wts?|fnlwgt)(?:-|$)")
 _QUARTILES = {"q1": 25, "q2": 50, "q3": 75, "lower": 25, "first": 25, "upper": 75, "third": 75,
               "minimum": 0, "min": 0, "maximum": 100, "max": 100}  # fmt: skip
 _ONE, _ZERO = {"1", "1.0", "true", "yes", "positive"}, {"0", "0.0", "false", "no", "negative"}
@@ -155,8 +159,10 @@ class KnownNames:
     def find_statistic(self, text: str) -> str:
         """The statistic of the people's numbers that a text names: `median of age`; "" of others.
 
-        Of fewer people: `mean of age among selected`.
+        Of fewer people: `mean of age among selected`; with weights: `selection-rate weighted by w`.
         """
+        if weighted := self._find_weighted(text):
+            return weighted
         match = _STATISTIC.fullmatch(" ".join(text.split()))
         if match is None or fold(text) in self._columns:
             return ""
@@ -174,6 +180,25 @@ class KnownNames:
         if what == "median" or reading is None or is_rate(reading.metric) or not number:
             return ""
         return f"{what} of {number} among {reading.metric}"
+
+    def _find_weighted(self, text: str) -> str:
+        """The statistic that a text names of people with weights; "" of others."""
+        match = _WEIGHTED.fullmatch(" ".join(text.split()))
+        if match is None:
+            return ""
+        by = [self.find_number(match[4])] if match[4] else self.list_weights()
+        reading = read_heading(match[1] or match[2] or match[3])[0]
+        if len(by) != 1 or not by[0] or reading is None or reading.from_one:
+            return ""
+        metric = reading.metric
+        if is_rate(metric):
+            return f"{metric} weighted by {by[0]}" if metric in REPORT_METRICS else ""
+        return f"sum of {by[0]}" + (f" among {metric}" if metric != "people" else "")
+
+    def list_weights(self) -> list[str]:
+        """The people's columns that are called weights."""
+        return [name for name in self.features if self.frame is not None
+                and _WEIGHT.search(fold(name)) and _is_numeric(self.frame[name])]  # fmt: skip
 
     def find_scores(self, text: str) -> str:
         """The people's column of numbers whose thresholds a name like `score at least` tells."""

@@ -18,6 +18,7 @@ from fpbench.reports.linear_statistics import (
     is_count,
     is_of_counts,
     is_of_numbers,
+    is_weighted,
 )
 from fpbench.reports.reading.cells import FULL, NO_MORE, Cell
 from fpbench.reports.reading.files import from_csv_bytes, from_json_text, from_parquet_bytes
@@ -564,7 +565,8 @@ class _Builder:
                 f"{other.where}: {other.cell.text!r} and {facts[0].cell.text!r} are in different "
                 "units: write all alike"
             )
-        points = is_comparison(facts[0].reading.metric) and any(
+        metric = facts[0].reading.metric
+        points = (is_comparison(metric) or is_weighted(metric)) and any(
             f.cell.high > MOST_SHARE for f in facts
         )
         step, unit = 10.0**-digits, facts[0].cell.unit or (0.01 if points else 1.0)
@@ -606,7 +608,8 @@ class _Builder:
                 raise InputError(
                     f"{fact.where}: {fact.cell.text} of {n:,} is no whole number of people, even "
                     "if it is rounded to the digits that are written. Are there weights of people? "
-                    "Rates with weights are not read. Or say by `decimals` (--decimals) to how "
+                    f"Then --map HEADING='{fact.reading.metric} weighted by COLUMN' of the people. "
+                    "Or say by `decimals` (--decimals) to how "
                     "many decimals rates were rounded"
                 )
         raise InputError(f"{own[0][1].where}: rates do not agree with the numbers of people")
