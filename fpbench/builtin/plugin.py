@@ -86,6 +86,7 @@ def fpbench_disclosures() -> list[Lazy]:
                 "hidden": "claims:Hidden",
                 "noisy": "claims:Noisy",
                 "report": "counts:Report",
+                "means": "counts:Means",
                 "structure": "counts:Structure",
             },
         ),

@@ -271,3 +271,36 @@ def test_two_reports_about_adult_name_everybody_who_left(adult_home):
     assert shares[1] == 1
     assert shares[20] >= 0.95
     assert 0.3 < shares[754] < 0.8
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_means_are_true_and_tell_of_people(k):
+    context = make_context(n=40, k=k)
+    own = fpbench.component("disclosure", "means", column="age", decimals=1)
+    claim = own.claim(context, np.random.default_rng(0))
+    (facts,) = claim.constraints
+    people = context.target
+    assert facts.allows(people.sensitive)
+    swapped = people.sensitive.copy()
+    swapped[[np.argmax(people.features.age), np.argmin(people.features.age)]] = [0, k - 1]
+    assert not facts.allows(swapped)
+    assert 0 < claim.nats < k * np.log(1000)
+    with pytest.raises(
+        InputError, match="no numeric column 'city'; name one by `column`: age, same"
+    ):
+        fpbench.component("disclosure", "means", column="city").claim(context, None)
+
+
+def test_means_add_to_what_a_regression_gives_away():
+    rng = np.random.default_rng(0)
+    n = 400
+    groups = rng.permutation(np.arange(n) % 2)
+    X = pd.DataFrame({"hours": rng.normal(40, 8, n)})
+    labels = 10 * X.hours + 40 * groups + rng.normal(0, 30, n)
+    predicted = labels + rng.normal(0, 5, n)
+    result = fpbench.attack(predicted.to_numpy(), X, labels, groups, seeds=2, disclosure="means")
+    assert result.frame().gain.mean() > 0
+    assert "The means report" in str(result)
+    means = fpbench.component("disclosure", "means")
+    assert "means" in fpbench.component("corrector", "ip").incompatible(means)
+    assert fpbench.component("corrector", "posterior").incompatible(means) is None

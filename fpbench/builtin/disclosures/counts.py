@@ -242,6 +242,59 @@ def _name_groups(context: Context) -> Any:
     return pd.Categorical.from_codes(people.sensitive.astype(np.int64), categories=names)
 
 
+class Means(CountDisclosure):
+    """Means of a number by group, as of what a regression predicts.
+
+    An adversary who sees everybody's number reads each mean as a linear row of `Facts`: who belongs
+    to the group must have it, up to rounding.
+    """
+
+    name = "means"
+    summary = "means of a number by group"
+
+    column: str = Field(
+        "prediction in full",
+        description="column of numbers; by default what a regression predicts that `attack` is "
+        "given",
+    )
+    decimals: int = Field(2, ge=0, le=9, description="decimals of the published means")
+
+    @classmethod
+    def examples(cls, directory: Path) -> list[dict[str, Any]]:
+        """Means of a column that the example data have."""
+        return [{"column": "income"}]
+
+    def words(self) -> list[str]:
+        """Words of linear rows, and of further facts."""
+        return [self.name, *Disclosure.words(self)]
+
+    def claim(self, context: Context, rng: np.random.Generator) -> Claim:
+        """Publish the means of the groups that people are in.
+
+        Raises InputError if there is no such column of numbers.
+        """
+        import pandas as pd
+
+        people = context.target
+        numeric = people.features.select_dtypes("number")
+        if self.column not in numeric:
+            raise InputError(
+                f"disclosure {self.name!r}: no numeric column {self.column!r}; name one by "
+                f"`column`: {', '.join(map(str, numeric)) or 'there is none'}"
+            )
+        numbers = numeric[self.column]
+        means = numbers.groupby(_name_groups(context), observed=True).mean().round(self.decimals)
+        rows = pd.DataFrame({
+            "group": means.index.astype(str), "metric": f"mean of {self.column}",
+            "value": means.to_numpy(), "within": 0.5 * 10.0**-self.decimals,
+        })  # fmt: skip
+        report = FairnessReport.from_frame(rows, groups=people.groups)
+        facts = report.facts(people.features, people.predictions, people.labels)
+        # Each mean is one of so many numbers.
+        values = float(numbers.max() - numbers.min()) * 10.0**self.decimals + 2
+        return Claim(None, self.name, (facts,), nats=len(means) * math.log(values))
+
+
 class Structure(CountDisclosure):
     """The trees of a model, with the numbers of training people in their leaves.
 
