@@ -38,7 +38,7 @@ class Posterior(Corrector):
 
     name = "posterior"
     summary = "the most probable group of each person given the claim, and the claim in bits"
-    expresses: ClassVar[frozenset[str]] = COUNT_CONSTRAINTS | {"linear", "means", Facts.word}
+    expresses: ClassVar[frozenset[str]] = COUNT_CONSTRAINTS | {"linear", Facts.word}
     measures = (
         *Measure.table("varying", """
         claim_bits, bits | neither bits:1 | information of the claim for the adversary: -log2

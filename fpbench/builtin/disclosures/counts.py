@@ -264,10 +264,6 @@ class Means(CountDisclosure):
         """Means of a column that the example data have."""
         return [{"column": "income"}]
 
-    def words(self) -> list[str]:
-        """Words of linear rows, and of further facts."""
-        return [self.name, *Disclosure.words(self)]
-
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
         """Publish the means of the groups that people are in.
 
