@@ -594,6 +594,12 @@ class Facts(Constraint):
             self.clauses.renumber(new), self.loose,
         )  # fmt: skip
 
+    def drop_derived(self) -> Facts:
+        """The facts without those that follow from others; sets that clauses are about stay."""
+        used = ~self.derived
+        used[self.clauses.sets] = True
+        return self.take(used)
+
     @check_arguments
     def remove_people(self, possible: Mask) -> tuple[Facts, NDArray[np.intp]]:
         """Facts about the undecided people, and their rows; decided people are subtracted.

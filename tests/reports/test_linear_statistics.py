@@ -9,7 +9,7 @@ from report_worlds import check_examples, list_vectors
 
 from fpbench import FairnessReport, InputError, assess
 from fpbench.claims import ContradictionError
-from fpbench.correction import condition_beliefs, propagate
+from fpbench.correction import condition_beliefs, find_likeliest_groups, propagate
 from fpbench.correction.facts import dual_ascent, exact_components
 from fpbench.correction.facts.worlds import find_worlds
 from fpbench.reports.assessments.evidence import check_evidence, pack_evidence
@@ -273,6 +273,12 @@ def test_beliefs_given_a_statistic_are_those_of_enumeration(name, tmp_path, monk
         found = condition_beliefs(facts, beliefs, possible)
         assert found.exact.all()
         np.testing.assert_allclose(found.beliefs, wanted, atol=1e-9)
+        vectors = list_vectors(k, len(people))
+        kept = vectors[[facts.allows(vector) for vector in vectors]]
+        best = np.log(np.maximum(beliefs, 1e-9))[np.arange(len(people)), kept].sum(axis=1).max()
+        likeliest = find_likeliest_groups(facts, beliefs, possible)
+        assert facts.allows(likeliest.groups)
+        assert likeliest.log_likelihood == pytest.approx(best)
         with monkeypatch.context() as patch:
             patch.setattr(exact_components, "_MOST_STEPS", -1)
             other = condition_beliefs(facts, beliefs, possible, error=1e-3)

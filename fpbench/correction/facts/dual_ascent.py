@@ -125,9 +125,7 @@ def condition_beliefs(
         posterior = np.where(allowed, prior, 0.0)
         posterior /= posterior.sum(axis=1, keepdims=True)
         return ConditionedBeliefs(posterior, math.inf, 0, exact)
-    used = ~facts.derived
-    used[facts.clauses.sets] = True
-    known, allowed, left, rest = _remove_decided(facts.take(used), allowed)
+    known, allowed, left, rest = _remove_decided(facts.drop_derived(), allowed)
     # The law of a number that the exponential mechanism chose, or cell keys, depends on all of its
     # set.
     whole = bool((known.laws.kind >= EXPONENTIAL).any())

@@ -93,8 +93,7 @@ def find_likeliest_groups(
     check_possible(facts, possible)
     allowed = np.ones(shape, np.bool_) if possible is None else possible
     prior = np.maximum(prior, _LEAST)
-    facts = facts.settle_noise()
-    facts = facts.take(~facts.derived)
+    facts = facts.settle_noise().drop_derived()
     weighed, certain = facts.take(facts.laws.kind != EXACT), facts.take(~facts.noisy)
     # People of one atom have the same sets, weighed or not, and beliefs.
     kind = np.unique(prior, axis=0, return_inverse=True)[1].ravel()
