@@ -86,6 +86,15 @@ class Clauses:
             self.factors[left], self.most[rows], clause,
         )  # fmt: skip
 
+    def keep_single(self) -> Clauses:
+        """The clauses of one row, which holds."""
+        rows = (np.bincount(self.clause, minlength=len(self)) == 1)[self.clause]
+        own = rows[self.row]
+        return Clauses(
+            (np.cumsum(rows) - 1)[self.row[own]], self.sets[own], self.group[own],
+            self.factors[own], self.most[rows], np.arange(rows.sum()),
+        )  # fmt: skip
+
     def find_broken(self, counts: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
         """Numbers of the sets of clauses of which no row holds."""
         kept = np.bincount(self.clause, self.add_up(counts) <= self.most, len(self))

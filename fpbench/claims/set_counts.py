@@ -456,9 +456,8 @@ class Facts(Constraint):
                 inside[self.sets[[number]].indices] = 1.0
                 ends = float(self.low[number, group]), float(self.high[number, group])
                 sums.append(LinearConstraint(group, inside, *ends))
-        own = self.clauses
-        alone = (np.bincount(own.clause, minlength=len(own)) == 1)[own.clause]
-        for row in np.flatnonzero(alone).tolist():
+        own = self.clauses.keep_single()
+        for row in range(len(own)):
             terms = slice(*np.searchsorted(own.row, [row, row + 1]))
             sets, groups = own.sets[terms], own.group[terms].tolist()
             if len(set(groups)) == 1:

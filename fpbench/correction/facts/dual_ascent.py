@@ -24,7 +24,7 @@ import math
 import time
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -176,6 +176,7 @@ class _Dual:
 
     def __init__(self, facts: Facts, logits: Floats) -> None:
         self.logits = logits
+        facts = replace(facts, clauses=facts.clauses.keep_single())
         known = np.isfinite(facts.low) & ~facts.derived[:, None]
         known &= facts.noisy[:, None] | (facts.low > 0) | (facts.high < facts.sizes[:, None])
         if facts.groups == 2:  # with two groups, one count is the size minus the other
@@ -410,7 +411,7 @@ class _LinearRows(NamedTuple):
 
     @classmethod
     def of(cls, facts: Facts, groups: NDArray[np.intp]) -> _LinearRows:
-        """The rows that tell something, of clauses of one row; of group 1 alone, if of no other."""
+        """The rows that tell something; of group 1 alone, if of no other."""
         from scipy.sparse import csr_array
 
         own, g = facts.clauses, len(groups)
@@ -422,8 +423,7 @@ class _LinearRows(NamedTuple):
         terms = csr_array((factors, (own.row, own.sets * g + group)), (len(high), len(facts) * g))
         sizes = np.repeat(facts.sizes, g)
         low, most = terms.minimum(0) @ sizes, terms.maximum(0) @ sizes
-        alone = np.bincount(own.clause, minlength=len(own))[own.clause] == 1
-        told = np.flatnonzero(alone & (high < most) & (low < most))
+        told = np.flatnonzero((high < most) & (low < most))
         terms, low, high = terms[told], low[told], high[told]
         unit = np.sqrt(terms.power(2) @ sizes / (terms.astype(bool) @ sizes))
         terms.data /= np.repeat(unit, np.diff(terms.indptr))
