@@ -51,7 +51,10 @@ _BY_COUNTS = {
     "f1-score": ((0, 0, 0, 2), (0, 1, 1, 2)), "jaccard-score": ((0, 0, 0, 1), (0, 1, 1, 1)),
 }  # fmt: skip
 """Shares of sums of true negatives, false positives, false negatives, and true positives."""
-_OF_NUMBERS = re.compile(r"(mean|sum|median|quantile ([\d.]+)) of (.+?)(?: among ([a-z-]+))?")
+_OF_NUMBERS = re.compile(
+    r"(mean|sum|median|minimum|maximum|quantile ([\d.]+)) of (.+?)(?: among ([a-z-]+))?"
+)
+_SHARES = {"minimum": 0.0, "median": 0.5, "maximum": 1.0}
 _COMPARISON = re.compile(r"(ratio|difference) of ([a-z-]+)")
 _WEIGHTED = re.compile(r"([a-z-]+) weighted by (.+)")
 LinearRow = tuple[NDArray[np.intp], NDArray[np.intp], Floats, float]
@@ -146,7 +149,7 @@ def _find_share(metric: str) -> float | None:
     match = _OF_NUMBERS.fullmatch(metric)
     if match is None or match[1] in ("mean", "sum"):
         return None
-    return float(match[2] or 0.5)
+    return _SHARES.get(match[1]) if match[2] is None else float(match[2])
 
 
 class Kinds(NamedTuple):

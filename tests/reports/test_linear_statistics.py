@@ -314,13 +314,14 @@ def test_survey_weights_are_read_by_the_name_of_their_column():
     hired, sex = rng.integers(0, 2, 3000), np.array(["f", "m"])[rng.permutation(3000) % 2]
     by = (people.pwgtp * hired).groupby(sex).sum() / people.pwgtp.groupby(sex).sum()
     table = pd.DataFrame({
-        "n": people.groupby(sex).size(), "Weighted n": people.pwgtp.groupby(sex).sum().round(1),
+        "Unweighted n": people.groupby(sex).size(), "Weighted n": people.pwgtp.groupby(sex).sum().round(1),
         "Weighted hires (%)": (100 * by).round(2),
     }).rename_axis("sex").reset_index()  # fmt: skip
     report = FairnessReport.read(table, X=people, group="sex")
     assert {one.metric for one in report.statistics} == {
         "sum of pwgtp", "selection-rate weighted by pwgtp"
     }  # fmt: skip
+    assert set(report.metric) == {"people"}
     facts = report.facts(people, hired)
     assert facts.allows((sex == "m").astype(int))
     assert not facts.allows((sex == "f").astype(int))
@@ -385,7 +386,7 @@ def test_means_stand_in_an_assessment():
     people, hired = make_many()
     table = people.groupby("sex").pay.mean().round(1).rename("Average pay").reset_index()
     told = assess(table, people[["pay"]], hired, groups=people.sex, beliefs="shares", seconds=20)
-    assert "mean of pay rounded, by at most 0.05" in told.read_as[0]
+    assert "mean of pay \u00b10.05 of 2 groups" in told.read_as[0]
     assert check_evidence(told.to_json(witnesses=True), told.facts).passes
     wrong = table.assign(**{"Average pay": ["7.5", "0.4"]})
     with pytest.raises(ContradictionError, match="people: mean of pay for everybody$"):

@@ -69,10 +69,11 @@ _MOST_VALUES = 1000
 
 
 def _name_quantile(word: str) -> str:
-    """`quantile 0.25` of a word like `p25`, `25th percentile` or `Q1`; of the half, `median`."""
-    named = _QUARTILES.get(re.split("[ _-]", word)[0])
-    share = float(re.sub(r"[^\d.]", "", word)) if named is None else named
-    return "median" if share == 50 else f"quantile {share / 100:g}"
+    """`quantile 0.25` of a word like `p25`, `25th percentile` or `Q1`; `median`, `minimum`."""
+    quartile = _QUARTILES.get(re.split("[ _-]", word)[0])
+    share = float(re.sub(r"[^\d.]", "", word)) if quartile is None else quartile
+    named = {0.0: "minimum", 50.0: "median", 100.0: "maximum"}.get(share)
+    return named or f"quantile {share / 100:g}"
 
 
 @lru_cache(maxsize=2**16)

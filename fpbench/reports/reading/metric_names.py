@@ -55,7 +55,7 @@ _SAME: Mapping[str, str] = {
     "people": "n, count, counts, size, group-size, support, sample-size, applicants, candidates, "
     "population, frequency, freq, total-applicants, denominator, headcount, observations, obs, "
     "persons, individuals, employees, sample, cases, num-instances, applications, members, anzahl, "
-    "base, unweighted-base, applied, "
+    "base, applied, "
     "effectif, numerosita, recuento, haeufigkeit, bewerber, total-people, n-obs",
 }
 _FROM_ONE: Mapping[str, str] = {
@@ -139,7 +139,7 @@ def read_heading(text: str) -> tuple[Reading | None, bool]:
 
     None for a heading of another meaning.
     """
-    text = _BOTH.sub(" ", drop_marks(text).casefold())
+    text = _BOTH.sub(" ", drop_marks(text).casefold()).replace("unweighted", " ")
     percent = bool(re.search(r"%|\b(?:percent|percentage|pct)\b", text))
     plain = text.replace("#", " number ").replace("%", " percent ")
     plain = _BRACKETS.sub(lambda match: " " if _is_unit(match[1]) else f" {match[1]} ", plain)

@@ -727,7 +727,10 @@ class _Builder:
 
     def describe(self, report: ReportRows, others: int) -> str:
         """What was read, in a line."""
-        names = [*report.metric.tolist(), *(one.metric for one in report.statistics)]
+        names = report.metric.tolist()
+        for one in report.statistics:
+            within = np.format_float_positional(one.within, 1, fractional=False, trim="-")
+            names.append(f"{one.metric} \u00b1{within}" if one.within else one.metric)
         metrics = dict.fromkeys(name.replace("-", " ") for name in names)
         there = len({*report.group} | {report.groups.index(one.group) for one in report.statistics
                                        if one.group})  # fmt: skip
@@ -740,9 +743,6 @@ class _Builder:
         parts += sorted(self.units)
         if (near := report.within[report.is_rate & ~report.suppressed]).any():
             parts.append(f"rounded, by at most {near.max():.1g}")
-        for metric, within in {one.metric: one.within for one in report.statistics}.items():
-            if within:
-                parts.append(f"{metric} rounded, by at most {within:.1g}")
         if self.base:
             what = "midpoints of 6" if self.base == 6 else f"multiples of {self.base}"
             parts.append(f"numbers of people rounded to {what}")
