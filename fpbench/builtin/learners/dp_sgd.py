@@ -57,6 +57,7 @@ class DPSGDModel(NoisyModels):
     people: DataFrame
     """The n training people."""
     labels: Codes
+    """(n,), or (n, columns) as the training takes them."""
     seed: int
     """Of the beginning, samples and noise."""
 
@@ -152,7 +153,11 @@ class DPSGD(Learner):
             return 0.0
         return sampled_gaussian_sigma(self.epsilon, self.delta, self.share, self.steps)
 
-    def training(self) -> NoisyTraining:
+    def make_labels(self, people: Sample) -> Codes:
+        """What the training takes as labels: (n,) or (n, columns)."""
+        return np.asarray(people.labels)
+
+    def training(self, people: Sample) -> NoisyTraining:
         """Its parameters, with the noise that epsilon needs."""
         hidden = self.hidden if self.model == "mlp" else None
         return NoisyTraining(self.steps, self.share, self.clip, self.noise(), self.rate, hidden)
@@ -175,9 +180,9 @@ class DPSGD(Learner):
     ) -> list[Classifier]:
         """Train models of parts of the people, all at once."""
         people.check_cuts(self.protects, f"learner {self.name!r}")
-        features, labels = people.features, np.asarray(people.labels)
+        features, labels = people.features, self.make_labels(people)
         design = BoundedFeatures.of(features, people.domain, f"learner {self.name!r}")
-        training, seeds = self.training(), [random_state(rng) for rng in rngs]
+        training, seeds = self.training(people), [random_state(rng) for rng in rngs]
         parts = [np.flatnonzero(chosen) for chosen in members]
         own_rngs = [np.random.default_rng(seed) for seed in seeds]
         fitted = training.fit(design(features), labels.astype(np.float64), parts, own_rngs)

@@ -347,6 +347,8 @@ class Pate(Learner):
         votes = count_votes(family.proba(teachers, public_design) > 0.5 + _TIE)
         confident, sigma = self._make_confidence_test(), self.noise()
         noise = draw_noise((1, self.public), sigma, confident, noise_rng)
+        scaled = self._constrain_student(scaled, design, sample, parts, public, rng)
+        public_design = scaled(matrix[public])
         refusal = self._make_refusal(sample, public)
         targets, weights = derive_targets(
             votes, noise, self.labels, self.teachers, confident, refusal
@@ -397,6 +399,13 @@ class Pate(Learner):
     def _prepare_private(self, design: Floats, sample: Sample, parts: list[Rows]) -> Floats:
         """Features (n, d) as the teachers of these parts see them."""
         return design
+
+    def _constrain_student(
+        self, scaled: StandardizedFeatures, design: Floats, sample: Sample, parts: list[Rows],
+        public: Rows, rng: np.random.Generator,
+    ) -> StandardizedFeatures:  # fmt: skip
+        """Features as the student sees them."""
+        return scaled
 
     def _make_refusal(self, sample: Sample, public: Rows) -> ParityRefusal | None:
         return None

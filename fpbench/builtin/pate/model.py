@@ -43,6 +43,8 @@ class StandardizedFeatures:
     columns: NDArray[np.intp]
     """Columns that vary in the public part; the others have no public scale."""
     encoding: Encoding
+    fair: NDArray[np.float64] | None = None
+    """(d, d) projection that takes out the directions in which groups differ, or None."""
 
     @classmethod
     def of(cls, public: NDArray[np.float32], encoding: Encoding) -> StandardizedFeatures:
@@ -62,7 +64,7 @@ class StandardizedFeatures:
         np.subtract(encoded[:, self.columns], self.mean, out=matrix[:, :-1])
         matrix[:, :-1] /= self.scale
         matrix[:, -1] = 1.0
-        return matrix
+        return matrix if self.fair is None else matrix @ self.fair
 
 
 def encode_finite(features: DataFrame, learner: str, encoding: Encoding) -> NDArray[np.float32]:

@@ -78,7 +78,8 @@ class NoisyTraining:
         Parameters
         ----------
         design, labels
-            (n, d), the last column of ones, and (n,) in {0, 1}: everybody.
+            (n, d), the last column of ones, and (n,) in {0, 1}: everybody. A subclass may take
+            more columns of labels.
         groups
             B arrays of row numbers.
         rngs
@@ -106,11 +107,7 @@ class NoisyTraining:
         rngs: Sequence[np.random.Generator],
     ) -> _Floats:
         begin, draw, noise = zip(*(rng.spawn(3) for rng in rngs), strict=True)
-        width = design.shape[1]
-        if self.hidden is None:
-            flat = np.zeros((len(groups), width))
-        else:
-            flat = Networks.random(width, self.hidden, begin).flat
+        flat = self.begin(design.shape[1], labels, groups, begin)
         adam, sums = Adam(flat, self.rate), np.zeros_like(flat)
         for _ in range(self.steps):
             samples = [
@@ -120,16 +117,32 @@ class NoisyTraining:
             present = np.arange(max(sizes.max(), 1)) < sizes[:, None]
             padded = np.zeros(present.shape, np.intp)
             padded[present] = np.concatenate(samples)
-            self._sum_shortened(
+            self.sum_shortened(
                 np.take(design, padded, axis=0), labels[padded], present.astype(float), flat, sums
             )
             if self.sigma:
-                drawn = np.stack([rng.standard_normal(sums.shape[1]) for rng in noise])
-                sums += self.sigma * self.clip * drawn
+                self.add_noise(sums, noise)
             adam.move(flat, sums)
         return flat
 
-    def _sum_shortened(
+    def begin(
+        self,
+        width: int,
+        labels: _Floats,
+        groups: Sequence[NDArray[np.intp]],
+        rngs: Sequence[np.random.Generator],
+    ) -> _Floats:
+        """Parameters (B, parameters) before the first step, of models with d = width inputs."""
+        if self.hidden is None:
+            return np.zeros((len(groups), width))
+        return Networks.random(width, self.hidden, rngs).flat
+
+    def add_noise(self, sums: _Floats, rngs: Sequence[np.random.Generator]) -> None:
+        """Add a step's noise to the sums (B, parameters)."""
+        drawn = np.stack([rng.standard_normal(sums.shape[1]) for rng in rngs])
+        sums += self.sigma * self.clip * drawn
+
+    def sum_shortened(
         self, x: _Floats, y: _Floats, w: _Floats, flat: _Floats, into: _Floats
     ) -> None:
         """Write sums of the gradients of people (B, n, d) at parameters, each shortened."""

@@ -1,4 +1,4 @@
-"""PATE with votes refused for parity, and with fair teachers."""
+"""PATE with votes refused for parity, with fair teachers, and with a fair student."""
 
 from collections import Counter
 
@@ -11,6 +11,8 @@ from fpbench.auditing import excessive_risk
 from fpbench.builtin.pate.fair_learner import FairPate
 from fpbench.builtin.pate.learner import Pate
 from fpbench.builtin.pate.model import LinearFamily, ParityRefusal
+from fpbench.models import fit_logistic, logistic_proba
+from fpbench.privacy import VoteCost
 
 KINDS = ("refuse", "teachers")
 
@@ -96,6 +98,61 @@ def test_fair_teachers_have_no_covariance_of_group_and_log_odds(people, monkeypa
     assert spreads["teachers"] < 1e-9 < 1e-3 < spreads["refuse"]
 
 
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_fair_student_has_no_covariance_of_voted_group_and_log_odds(k, people):
+    """Of one teacher without noise: the groups that it predicts, and the best student so."""
+    rng = np.random.default_rng(k)
+    by_age = np.argsort(np.argsort(people.features["age"])) * k // 1200
+    noisy = np.where(rng.random(1200) < 0.8, by_age, rng.integers(k, size=1200))
+    people = fpbench.Sample(
+        tuple("abc"[:k]), features=people.features, labels=people.labels,
+        sensitive=noisy.astype(np.int8),
+    )  # fmt: skip
+    settings = {"teachers": 1, "public": 200, "sigma": 0.0}
+    model = fit(FairPate(fairness="student", **settings), people)
+    x, plain = model.public_design, fit(Pate(**settings), people)
+    private = np.setdiff1d(np.arange(1200), model.public_rows)
+    design, whole = plain.design(people.features), plain.public_design
+    member = np.eye(k)[people.sensitive]
+    chances = [logistic_proba(fit_logistic(design[private], one[None, private], 0.01), whole)[0]
+               for one in member.T]  # fmt: skip
+    voted = np.argmax(chances, axis=0)
+    assert len(set(voted)) == k
+    covariances = [np.cov(voted == group, whole @ model.theta_star)[0, 1] for group in range(k)]
+    before = [np.cov(voted == group, whole @ plain.theta_star)[0, 1] for group in range(k)]
+    assert np.abs(covariances).max() < 1e-9 < 1e-3 < np.abs(before).max()
+    # What is projected out is no other than that: K - 1 directions, and predictions know of it.
+    assert np.linalg.matrix_rank(x) == np.linalg.matrix_rank(whole) - (k - 1)
+    np.testing.assert_allclose(model.design(people.features)[model.public_rows], x)
+
+
+def test_votes_on_groups_are_paid_for(people):
+    for settings, cost in (
+        ({}, VoteCost(300)), ({"voting": "confident", "answers": 60}, VoteCost(210, 150, 2.0)),
+    ):  # fmt: skip
+        learner = FairPate(
+            teachers=20, public=150, epsilon=3.0, fairness="student", labels="soft", **settings
+        )
+        assert learner.cost() == cost
+        assert learner.noise() == pytest.approx(cost.sigma(3.0, 1e-5))
+        model = fit(learner, people)
+        assert model.guarantee.epsilon == 3.0
+        np.testing.assert_array_equal(model.scaled.fair, fit(learner, people).scaled.fair)
+        clean = learner.model_copy(update={"epsilon": None, "sigma": 0.0})
+        assert np.abs(model.scaled.fair - fit(clean, people).scaled.fair).max() > 0.01
+
+
+def test_an_audit_keeps_the_voted_groups(people):
+    model = fit(FairPate(teachers=20, public=150, sigma=5.0, fairness="student"), people)
+    report = excessive_risk(model, people, people, repetitions=40, rng=0)
+    exact = excessive_risk(model, people, people, method="closed-form")
+    assert report.bounds["holds"][~report.bounds["bound"].str.contains("literal|paper")].all()
+    for method in (report, exact):
+        assert method.overall["risk"].notna().all()
+    measured = report.model["sensitivity"], report.model["sensitivity_error"]
+    assert abs(measured[0] - exact.model["sensitivity"]) < 4 * measured[1] + 0.02 * measured[0]
+
+
 def test_a_person_changes_one_teacher_s_part_by_one_person(people, monkeypatch):
     """Of equal people in different groups too."""
     alike = people.take(np.repeat(np.arange(40), 30))
@@ -129,7 +186,8 @@ def test_the_audit_refuses_as_the_training_does(people):
 
 @pytest.mark.parametrize("wrong", [
     {"fairness": "teachers", "gap": 0.1}, {"fairness": "teachers", "least": 3},
-    {"fairness": "teachers", "teacher": "mlp"}, {"labels": "equation-12"}, {"gap": -0.1},
+    {"fairness": "teachers", "teacher": "mlp"}, {"fairness": "student", "student": "mlp"},
+    {"fairness": "student", "gap": 0.1}, {"labels": "equation-12"}, {"gap": -0.1},
 ])  # fmt: skip
 def test_combinations_without_effect_are_refused(wrong):
     with pytest.raises(ValidationError):
