@@ -48,6 +48,7 @@ def fpbench_learners() -> list[Lazy]:
         *_list_components(
             "learners",
             decision_tree="DecisionTree",
+            dp_fermi="DPFermi",
             dp_sgd="DPSGD",
             group_aware="GroupAware",
             plain="Plain",

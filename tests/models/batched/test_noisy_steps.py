@@ -42,7 +42,7 @@ def test_sums_are_of_people_s_gradients_each_shortened(training, clip):
     flat, found = rng.normal(size=(2, width)), np.empty((2, width))
     there = np.array([[1.0] * 12, [1.0, 0.0] * 6])
     two = (np.stack([design] * 2), np.stack([labels] * 2), there)
-    replace(training, clip=clip)._sum_shortened(*two, flat, found)
+    replace(training, clip=clip).sum_shortened(*two, flat, found)
     for model in range(2):
         gradients = np.array(
             [
