@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from fpbench.cli.groups import Command, NoThirdParty, complete_dataset, group
+from fpbench.cli.groups import NoThirdParty, complete_dataset, group
 
 app = group("data", "Data files: list, fetch and verify them.")
 
@@ -20,7 +20,7 @@ Set = Annotated[
 ]
 
 
-@app.command("list", cls=Command)
+@app.command("list")
 def data_list(no_third_party: NoThirdParty = False) -> None:
     """List every data set, its size, and where its files are."""
     from fpbench.cli.screen import data_sets as data_listings
@@ -29,7 +29,7 @@ def data_list(no_third_party: NoThirdParty = False) -> None:
     data_listings.show_data(discover())
 
 
-@app.command(cls=Command)
+@app.command()
 def fetch(
     names: Annotated[
         list[str],
@@ -45,7 +45,7 @@ def fetch(
     data_listings.fetch(discover(), names, data_listings.parse_parameters(settings or []))
 
 
-@app.command(cls=Command)
+@app.command()
 def verify(names: Names = None, no_third_party: NoThirdParty = False) -> None:
     """Compare files of data sets with the originals; exit code 1 if one differs."""
     from fpbench.cli.screen import data_sets as data_listings
@@ -55,7 +55,7 @@ def verify(names: Names = None, no_third_party: NoThirdParty = False) -> None:
         raise typer.Exit(1)
 
 
-@app.command(cls=Command)
+@app.command()
 def path() -> None:
     """Show the folders that are searched for data, in this order."""
     from fpbench.data.data_files import DataHome

@@ -5,16 +5,13 @@ Each Tab starts Python, so nothing heavy is imported here.
 
 from __future__ import annotations
 
-from functools import partial
-from inspect import get_annotations, unwrap
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
 from typer import Context
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
-from fpbench.base.errors import InputError
 from fpbench.base.files import check_output
 from fpbench.base.trust import forbid_third_party
 from fpbench.components.names import KINDS
@@ -59,44 +56,6 @@ NoThirdParty = Annotated[
 """The option of every command that loads plugins; it takes effect before the command runs."""
 
 
-class _Checked:
-    """A command that refuses an empty path, as Python takes "" for the current folder."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments."""
-        parameters = []
-        if not ctx.resilient_parsing:
-            function = self.callback  # type: ignore[attr-defined]
-            kinds = get_annotations(unwrap(function)) if function else {}
-            known = self.get_params(ctx)  # type: ignore[attr-defined]
-            parameters = [each for each in known if _is_path(kinds.get(each.name))]
-        for parameter in parameters:
-            parameter.process_value = partial(_process_path, parameter)
-        try:
-            parsed: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
-        finally:
-            for parameter in parameters:
-                del parameter.process_value
-        return parsed
-
-
-def _is_path(annotation: Any) -> bool:
-    return annotation is Path or any(map(_is_path, get_args(annotation)))
-
-
-def _process_path(parameter: Any, ctx: Any, value: Any) -> Any:
-    """The value of a parameter for a path, or for several; InputError if one is empty."""
-    if "" in (value if isinstance(value, list | tuple) else [value]):
-        option = parameter.param_type_name == "option"
-        name = parameter.opts[0] if option else parameter.metavar or parameter.name
-        raise InputError(f"{name} is empty: name a file or a folder (. is this one)")
-    return type(parameter).process_value(parameter, ctx, value)
-
-
-class Command(_Checked, TyperCommand):
-    """A command of fpbench."""
-
-
 PANELS = {
     "Run and look": ("run", "plan", "leaderboard", "page", "figure", "export", "compare"),
     "Your model, your table": ("attack", "assess", "release", "app"),
@@ -108,7 +67,7 @@ PANELS = {
 _OTHERS = "Of other packages"
 
 
-class _Group(_Checked, TyperGroup):
+class _Group(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the commands by purpose, where they have one; otherwise under one heading."""
         shown = {name: command for name, command in self.commands.items() if not command.hidden}

@@ -5,13 +5,17 @@ Commands import what they need when they are called, so that `--help` shows at o
 
 import io
 import os
+import re
 import shlex
+import signal
 import sys
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from enum import StrEnum
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,7 +30,6 @@ from fpbench.cli import release as release_cli
 from fpbench.cli import report as report_cli
 from fpbench.cli.groups import (
     STANDARD,
-    Command,
     NoThirdParty,
     Output,
     RunDirectory,
@@ -53,8 +56,8 @@ or, in a checkout, with this matrix:  fpbench run benchmarks/quickstart.toml
 """
 app = group("fpbench", "Measure what fair machine-learning models give away about people.", _BEGIN)
 app.add_typer(data_cli.app, name="data")
-app.command(cls=Command)(leaderboard_cli.leaderboard)
-app.command(cls=Command)(leaderboard_cli.compare)
+app.command()(leaderboard_cli.leaderboard)
+app.command()(leaderboard_cli.compare)
 
 MatrixFile = Annotated[Path, typer.Argument(help="Matrix file (TOML).", metavar="MATRIX")]
 Out = Annotated[Path | None, typer.Option(help="Run directory; runs/NAME if not given.")]
@@ -128,6 +131,9 @@ def main() -> None:
         completing = COMPLETE in os.environ
         typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
         words = typed.split()[1:] if completing else sys.argv[1:]
+        if not completing and any(re.fullmatch(r"(--[a-z-]+=)?", word) for word in words):
+            # Python would take it for the current folder.
+            raise InputError("an argument is empty: name a file or a folder (. is this one)")
         _take_command(words, completing=completing)(complete_var=COMPLETE)
     except FpbenchError as error:
         console.show_error(str(error))
@@ -192,7 +198,7 @@ def _add_commands(whole: typer.Typer, called: str | None, own: Collection[str | 
         if isinstance(command, typer.Typer):
             whole.add_typer(command, name=entry.name)
         else:
-            whole.command(entry.name, cls=Command)(command)
+            whole.command(entry.name)(command)
 
 
 def _show_version(show: bool) -> None:
@@ -221,7 +227,7 @@ def _root(
     console.MODE.quiet, console.MODE.plain = quiet, plain
 
 
-@app.command(cls=Command)
+@app.command()
 def run(
     matrix: MatrixFile,
     settings: Settings = None,
@@ -293,12 +299,50 @@ def run(
 
 
 @contextmanager
+def _handle_signals(on_stop: Callable[[], None]) -> Iterator[Callable[[], bool]]:
+    """Whether the first Ctrl-C came while this is open; child processes end with it.
+
+    The first one finishes running steps; a second one, or SIGTERM, stops at once.
+
+    `on_stop`: called at the first Ctrl-C, from a signal handler: it must not use buffered output.
+
+    Raises KeyboardInterrupt: at the second Ctrl-C, and at SIGTERM. Later signals are ignored, so
+    that nothing interrupts the cleanup.
+    """
+    from fpbench.execution.isolation.families import end_descendants
+
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop.is_set
+        return
+
+    def handle(number: int, _: FrameType | None) -> None:
+        if number == signal.SIGINT and not stop.is_set():
+            stop.set()
+            on_stop()
+            return
+        stop.set()
+        for kind in before:
+            signal.signal(kind, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    kinds = (signal.SIGINT, signal.SIGTERM)
+    # A background command may be started with Ctrl-C ignored.
+    handled = [kind for kind in kinds if signal.getsignal(kind) is not signal.SIG_IGN]
+    before = {kind: signal.signal(kind, handle) for kind in handled}
+    try:
+        with end_descendants():
+            yield stop.is_set
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
+
+
+@contextmanager
 def _catch_interrupt() -> Iterator[Callable[[], bool]]:
     """A flag that Ctrl-C sets; an interrupted command exits with the command that resumes it."""
-    from fpbench.cli.signals import handle_signals
-
     try:
-        with handle_signals(console.show_stopping) as stop:
+        with _handle_signals(console.show_stopping) as stop:
             yield stop
     except KeyboardInterrupt:
         again = shlex.join(["fpbench", *(word for word in sys.argv[1:] if word != "--fresh")])
@@ -332,7 +376,7 @@ def _end(
         raise typer.Exit(1)
 
 
-@app.command(cls=Command)
+@app.command()
 def plan(
     matrix: MatrixFile,
     settings: Settings = None,
@@ -358,7 +402,7 @@ def plan(
     )
 
 
-@app.command(cls=Command)
+@app.command()
 def reproduce(
     name: Annotated[
         str | None,
@@ -404,7 +448,7 @@ def reproduce(
     _end(result.run, progress, result if strict else None, silent=record == STANDARD)
 
 
-@app.command(cls=Command)
+@app.command()
 def export(
     run: RunDirectory,
     format: Annotated[
@@ -426,15 +470,14 @@ def export(
     warn_unshown({run: snapshot.unshown_seeds})
 
 
-app.command(cls=Command)(attack_cli.attack)
-app.command(cls=Command)(assess_cli.assess)
-app.command(cls=Command)(release_cli.release)
-app.command(cls=Command)(report_cli.page)
-app.command(cls=Command, hidden=True)(report_cli.report)
-app.command(cls=Command)(report_cli.figure)
+app.command()(attack_cli.attack)
+app.command()(assess_cli.assess)
+app.command()(release_cli.release)
+app.command()(report_cli.page)
+app.command()(report_cli.figure)
 
 
-@app.command(cls=Command)
+@app.command()
 def plugins(
     long: Annotated[
         bool,
@@ -454,7 +497,7 @@ def plugins(
     listings.show_broken(catalog, trace=trace)
 
 
-@app.command(cls=Command)
+@app.command()
 def describe(
     kind: Annotated[
         str,
@@ -485,7 +528,7 @@ def describe(
     listings.show_component(catalog, kind, name, long=long)
 
 
-@app.command(cls=Command)
+@app.command()
 def doctor(no_third_party: NoThirdParty = False) -> None:
     """Show what works here, and how to install what is missing."""
     from fpbench.cli.screen import catalog as listings
@@ -494,11 +537,11 @@ def doctor(no_third_party: NoThirdParty = False) -> None:
     listings.show_health(discover())
 
 
-app.command(cls=Command)(check_cli.check)
-app.command(cls=Command)(check_cli.new)
+app.command()(check_cli.check)
+app.command()(check_cli.new)
 
 
-@app.command(cls=Command)
+@app.command()
 def merge(
     runs: Annotated[
         list[Path], typer.Argument(help="Two or more run directories.", metavar="RUN...")
@@ -516,7 +559,7 @@ def merge(
     boards.warn_unshown(boards.read_unshown(runs))
 
 
-@app.command(cls=Command)
+@app.command()
 def verify(
     run: RunDirectory,
     sample: Annotated[int, typer.Option(min=1, help="Number of cells to run again.")] = 10,

@@ -32,12 +32,6 @@ def page(run: RunDirectory, output: PageFile = None, by: By = None) -> None:
         console.show_text(f"page: {write_report(Run(run), output, by)}")
 
 
-def report(run: RunDirectory, output: PageFile = None, by: By = None) -> None:
-    """The old name of `fpbench page`."""
-    console.warn(["`fpbench report` is called `fpbench page`: a report is a table of rates"])
-    page(run, output, by)
-
-
 def figure(
     run: RunDirectory,
     name: Annotated[

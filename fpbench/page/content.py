@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from fpbench.base.errors import DISTRIBUTION, FpbenchError
+from fpbench.base.errors import FpbenchError
 from fpbench.base.sheet import Sheet
 from fpbench.components.catalog import Catalog
 from fpbench.components.names import KINDS
@@ -271,8 +271,6 @@ def _add_defaults(
     try:
         source = catalog.entry(kind, component.use).source
         then = versions.get(source.distribution)
-        if source.distribution == DISTRIBUTION:  # its name was `fpbench` before
-            then = then or versions.get("fpbench")
         if then != source.version:
             made_with = f"{source.distribution} {then or 'of an unknown version'}"
             note = f"defaults are not known: made with {made_with}, and {source.version} is here"

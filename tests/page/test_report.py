@@ -278,9 +278,6 @@ def test_the_commands_write_and_list(real, command, tmp_path):
     done = command("figure", real.path, "acuracy")
     assert done.returncode == 2
     assert done.stderr.startswith("error: small run: no figure 'acuracy'")
-    old = command("report", real.path, "-o", tmp_path / "old.html")
-    assert (old.returncode, old.stdout) == (0, f"page: {tmp_path / 'old.html'}\n")
-    assert old.stderr.startswith("warning: `fpbench report` is called `fpbench page`")
     done = command("page", real.path, "-o", tmp_path / "none" / "r.html")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 

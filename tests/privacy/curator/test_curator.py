@@ -272,11 +272,3 @@ def test_threads_cannot_overspend_by_one_query(budget):
     with ThreadPoolExecutor(16) as pool:
         assert sum(pool.map(ask, range(budget + 20))) == budget
     assert curator.remaining.epsilon == 0
-
-
-def test_a_curator_on_another_machine_is_a_package_that_its_old_name_names():
-    for asked in ("from fpbench.privacy import RemoteCurator", "fpbench.privacy.RemoteCurator"):
-        with pytest.raises(ImportError, match=r"fpbench-curator \(.*install ./plugins/fpbench-cur"):
-            exec(asked, {"fpbench": fpbench})
-    with pytest.raises(AttributeError):
-        _ = fpbench.privacy.RemoteCuratr
