@@ -223,7 +223,7 @@ def test_components_import_heavy_libraries_only_inside_methods():
 # What processes send each other through pipes, or would; these modules open no file.
 CHANNELS = {
     "execution/isolation/one_use", "execution/isolation/one_use_server", "testing/cases", "execution/engines/local", "testing/watching",
-    "execution/wire/sealing",
+    "execution/sealing",
 }  # fmt: skip
 # They import what a user installed, what our stubs list, or of some packages what steps import anyway.
 IMPORTERS = {

@@ -16,7 +16,7 @@ from fpbench.base.errors import DataError, InputError
 from fpbench.base.sheet import InWords
 from fpbench.base.text import show_lines
 from fpbench.data.table import Table
-from fpbench.execution.engines.opening import EngineRequest
+from fpbench.execution.engines.engine import EngineRequest
 from fpbench.execution.runner import Finished
 from fpbench.execution.session import Session
 from fpbench.matrix.axes import MAX_CELLS

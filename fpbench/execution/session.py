@@ -14,7 +14,7 @@ from fpbench.components.catalog import Catalog, discover
 from fpbench.components.names import Status
 from fpbench.data.data_files import DataHome
 from fpbench.data.table import Table
-from fpbench.execution.engines.opening import EngineRequest, open_engine
+from fpbench.execution.engines.engine import EngineRequest, open_engine
 from fpbench.execution.engines.requirements import list_requirements
 from fpbench.execution.runner import Finished, Runner
 from fpbench.matrix.matrix import Matrix

@@ -25,7 +25,7 @@ from fpbench.base.validation import validate
 from fpbench.components.names import KINDS, Status
 from fpbench.components.own_measures import COMPUTED, MEASURED, list_misplaced
 from fpbench.data.table import Table
-from fpbench.execution.engines.opening import EngineRequest
+from fpbench.execution.engines.engine import EngineRequest
 from fpbench.execution.session import Session
 from fpbench.matrix.axes import MAX_CELLS
 from fpbench.matrix.limits import Limits

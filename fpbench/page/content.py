@@ -1,8 +1,15 @@
-"""The content of a report: a run as plain data."""
+"""The content of a page: a run as plain data.
+
+A column is `{"all": [...]}` or, if values recur, `{"of": [...], "at": [...]}`: its values, and the
+index of each row's value. Values that JSON cannot represent, and whole numbers that a browser
+cannot hold, are `{"is": "nan"}`, `{"is": "inf"}`, `{"is": "-inf"}` and
+`{"is": "12345678901234567890"}`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +20,6 @@ from fpbench.components.catalog import Catalog
 from fpbench.components.names import KINDS
 from fpbench.components.own_measures import GUARANTEE, NO_GUARANTEE
 from fpbench.components.spec import specify
-from fpbench.page import embedding
 from fpbench.page.figures import Figure, Series
 from fpbench.page.gathered import Gathered
 from fpbench.page.ideas import make_figures
@@ -33,6 +39,10 @@ from fpbench.results.verdicts.verdicts import ExpectationOutcome
 
 _OF_DATASET = "data set "
 """The beginning of the scope of a leaderboard of one data set."""
+_EXACT = 2**53
+"""The greatest whole number that is exact in a browser."""
+_DIGITS = 8
+"""Digits of means and intervals; measures of cells keep every digit."""
 
 
 def make_content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
@@ -89,9 +99,9 @@ def _collect_cells(run: Gathered) -> dict[str, Any]:
     names = ("cell", "seed", "status", "reason", "seconds", *results.names)
     return {
         "count": len(results),
-        "combination": embedding.encode_column([number[i] for i in range(len(results))]),
-        "session": embedding.encode_column([run.made_in.get(cell) for cell in results.cells]),
-        "columns": {name: embedding.encode_column(results.values(name)) for name in names},
+        "combination": encode_column([number[i] for i in range(len(results))]),
+        "session": encode_column([run.made_in.get(cell) for cell in results.cells]),
+        "columns": {name: encode_column(results.values(name)) for name in names},
     }
 
 
@@ -193,9 +203,7 @@ def _describe_board(board: Leaderboard, run: Gathered) -> dict[str, Any]:
     for name in board.measured:
         intervals = [line.measures.get(name) for line in lines]
         measures[name] = {
-            end: embedding.encode_column(
-                embedding.round_numbers([getattr(one, end, None) for one in intervals])
-            )
+            end: encode_column(round_numbers([getattr(one, end, None) for one in intervals]))
             for end in ("mean", "low", "high")
         }
     return {
@@ -215,7 +223,7 @@ def _describe_board(board: Leaderboard, run: Gathered) -> dict[str, Any]:
         "sentences": list(board.sentences),
         "compared": len(board.lines),
         "rank": [line.rank for line in lines],
-        "p": embedding.round_numbers(line.p_above for line in lines),
+        "p": round_numbers(line.p_above for line in lines),
         "done": [line.done for line in lines],
         "failed": [line.failed for line in lines],
         "reasons": [list(line.reasons) for line in lines],
@@ -249,7 +257,7 @@ def _describe_front(board: Leaderboard, run: Gathered) -> dict[str, Any]:
             {
                 "learner": line.labels["learner"],
                 "values": {
-                    name: embedding.round_numbers([value.mean, value.low, value.high])
+                    name: round_numbers([value.mean, value.low, value.high])
                     for name in OBJECTIVES if (value := line.measures.get(name))
                 },
                 "guarantee": line.labels.get(GUARANTEE, NO_GUARANTEE),
@@ -322,9 +330,9 @@ def _describe_series(series: Series) -> dict[str, Any]:
         "bars": series.bars,
         "floor": series.floor,
         "x": [point.x for point in points],
-        "y": embedding.round_numbers([point.y for point in points]),
-        "low": embedding.round_numbers([point.low for point in points]),
-        "high": embedding.round_numbers([point.high for point in points]),
+        "y": round_numbers([point.y for point in points]),
+        "low": round_numbers([point.low for point in points]),
+        "high": round_numbers([point.high for point in points]),
         "seeds": [point.seeds for point in points],
         "of": [point.combination for point in points],
     }
@@ -336,4 +344,45 @@ def _to_json_value(value: Any) -> Any:
         return {str(key): _to_json_value(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_to_json_value(inner) for inner in value]
-    return embedding.to_plain(value)
+    return to_plain(value)
+
+
+def encode_column(values: Sequence[Any]) -> dict[str, list[Any]]:
+    """A column, coded by its distinct values if that is shorter."""
+    encoded = [to_plain(value) for value in values]
+    keys = [_make_key(value) for value in encoded]
+    distinct = dict(zip(keys, encoded, strict=True))
+    if 2 * len(distinct) > len(values):
+        return {"all": encoded}
+    places = {key: i for i, key in enumerate(distinct)}
+    return {"of": list(distinct.values()), "at": [places[key] for key in keys]}
+
+
+def round_numbers(numbers: Iterable[float | None]) -> list[Any]:
+    """Numbers rounded to the digits that readers need."""
+    return [
+        None if x is None else to_plain(float(f"{x:.{_DIGITS}g}") if math.isfinite(x) else x)
+        for x in numbers
+    ]
+
+
+def to_plain(value: Any) -> Any:
+    """One value in the types of JSON."""
+    if hasattr(value, "item"):  # numpy's numbers
+        value = value.item()
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) <= _EXACT else {"is": str(value)}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"is": str(value)}
+    return str(value)
+
+
+def _make_key(value: Any) -> Any:
+    """A key that distinguishes values: in Python 1, 1.0 and True are equal, and 0.0 and -0.0."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, dict) or value == 0:
+        return type(value), repr(value)
+    return type(value), value

@@ -6,8 +6,10 @@ The page is one HTML file with its data, its script and plotly, which makes no r
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import html
+import json
 from collections.abc import Callable, Iterable
 from importlib.resources import files
 from importlib.util import find_spec
@@ -18,7 +20,6 @@ from fpbench.base.errors import InputError, tell_extra
 from fpbench.base.files import check_output, write_file, write_output
 from fpbench.base.text import escape_unprintable, hide_paths
 from fpbench.components.catalog import discover
-from fpbench.page import embedding
 from fpbench.page.content import make_content
 from fpbench.page.drawing import check, draw, render
 from fpbench.page.figures import Figure
@@ -128,8 +129,8 @@ def write_page(content: dict[str, Any]) -> str:
         "policy": policy,
         "title": html.escape(hide_paths(content["title"])),
         "style": _read_asset("report.css"),
-        "data": embedding.compress(hide_paths(embedding.write_json(content))),
-        "library": embedding.compress(library),
+        "data": compress(hide_paths(write_json(content))),
+        "library": compress(library),
         "script": script,
     }
     text = _read_asset("report.html")
@@ -169,3 +170,13 @@ def _hash(script: str) -> str:
 
 def _read_asset(name: str) -> str:
     return (files("fpbench.page") / "assets" / name).read_text(encoding="utf-8")
+
+
+def write_json(data: Any) -> str:
+    """The shortest JSON of plain data."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+
+
+def compress(text: str) -> str:
+    """Text, compressed, in base 64; always the same for the same text."""
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode("ascii")

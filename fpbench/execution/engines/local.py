@@ -16,6 +16,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple
 
 from fpbench.base.threads import ONE_THREAD
+from fpbench.execution.answers import ROW, read_result
 from fpbench.execution.engines.engine import Engine, EngineSetup
 from fpbench.execution.engines.requirements import list_modules, warm
 from fpbench.execution.isolation.families import start_worker
@@ -25,7 +26,6 @@ from fpbench.execution.isolation.one_use import (
     needs_process,
     split_by_process,
 )
-from fpbench.execution.wire.answers import ROW, read_result
 from fpbench.execution.work.execute import execute, execute_in_worker, write_row
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Failure, Result, Step

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fpbench.base.threads import ONE_THREAD
+from fpbench.execution.answers import ROW, read_result
 from fpbench.execution.engines.engine import EngineSetup
 from fpbench.execution.engines.requirements import (
     Requirements,
@@ -22,7 +23,6 @@ from fpbench.execution.isolation.one_use import (
     needs_process,
     split_by_process,
 )
-from fpbench.execution.wire.answers import ROW, read_result
 from fpbench.execution.work.execute import execute_in_worker, write_row
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Result, Step

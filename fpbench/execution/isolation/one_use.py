@@ -25,7 +25,7 @@ from typing import IO, Any
 from fpbench.base.errors import PluginError
 from fpbench.base.text import escape_unprintable
 from fpbench.base.threads import ONE_THREAD
-from fpbench.execution.wire.answers import compute_size_limit, read_result
+from fpbench.execution.answers import compute_size_limit, read_result
 from fpbench.execution.work.actions import HANDED
 from fpbench.execution.work.execute import (
     LostError,

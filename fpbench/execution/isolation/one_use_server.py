@@ -30,6 +30,7 @@ from typing import IO, Any
 
 from fpbench.components.catalog import discover
 from fpbench.data.data_files import refuse_data
+from fpbench.execution.answers import write_result
 from fpbench.execution.isolation.families import (
     adopt_orphans,
     die_with_parent,
@@ -38,8 +39,7 @@ from fpbench.execution.isolation.families import (
     refuse_rights,
 )
 from fpbench.execution.isolation.one_use import ANSWER, MEMORY, SIZE, TIME
-from fpbench.execution.wire.answers import write_result
-from fpbench.execution.wire.sealing import seal, unseal
+from fpbench.execution.sealing import seal, unseal
 from fpbench.execution.work.actions import HANDED
 from fpbench.execution.work.execute import StoppedError, act, attempt, build_for, make_failure
 from fpbench.matrix.limits import Limits

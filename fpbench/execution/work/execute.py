@@ -18,8 +18,8 @@ from fpbench.components.attack_kinds import Component
 from fpbench.components.catalog import discover
 from fpbench.components.spec import build_component
 from fpbench.data.sample import Sample
-from fpbench.execution.wire.answers import ROW, write_result
-from fpbench.execution.wire.sealing import unseal
+from fpbench.execution.answers import ROW, write_result
+from fpbench.execution.sealing import unseal
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
 from fpbench.matrix.step import Failure, Result, Step, shorten
 

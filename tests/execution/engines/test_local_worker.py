@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from toy_runs import ATTACK, timeless
 
 import fpbench
+from fpbench.execution.answers import read_result
 from fpbench.execution.engines import local as keeping
 from fpbench.execution.engines.local import (
     SMALL,
@@ -19,7 +20,6 @@ from fpbench.execution.engines.local import (
     carry_out,
     make_refs,
 )
-from fpbench.execution.wire.answers import read_result
 from fpbench.matrix.limits import NO_LIMITS
 from fpbench.matrix.step import Failure, Result, Step
 

@@ -36,7 +36,7 @@ from fpbench.components.records import (
 from fpbench.data.domain import Domain
 from fpbench.data.sample import ModelAnswers, Sample, Split
 from fpbench.data.table import Table
-from fpbench.execution.wire.answers import (
+from fpbench.execution.answers import (
     CODECS,
     MOST_HEADER,
     MOST_TEXTS,
@@ -46,7 +46,7 @@ from fpbench.execution.wire.answers import (
     unpack,
     write_result,
 )
-from fpbench.execution.wire.sealing import seal, unseal
+from fpbench.execution.sealing import seal, unseal
 from fpbench.execution.work.actions import MEASURING
 from fpbench.matrix.limits import NO_LIMITS, Limits
 from fpbench.matrix.step import Corrected, Failure, Result, Sealed, SealedClaim
@@ -650,5 +650,5 @@ def test_what_is_written_is_read():
 
 
 def test_the_reader_imports_nothing_that_unpickles():
-    module = sys.modules["fpbench.execution.wire.answers"]
+    module = sys.modules["fpbench.execution.answers"]
     assert not {"pickle", "cloudpickle"} & set(vars(module))

@@ -1,1 +1,0 @@
-"""Answers of processes as plain data: nothing is unpickled where the truth is."""
