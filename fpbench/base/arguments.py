@@ -110,12 +110,6 @@ def to_floats(name: str, value: Any, shape: tuple[int, ...] | None = None) -> ND
     return to_array(name, value, shape=shape).astype(np.float64, copy=False)
 
 
-def check_callable(name: str, value: Any) -> None:
-    """Refuse anything but a function or another callable; classes are refused, too."""
-    if not callable(value) or isinstance(value, type):
-        raise InputError(f"{name} must be a function, not {show_value(value)}")
-
-
 def to_generator(name: str, value: Any) -> np.random.Generator:
     """The generator for a seed, or a given generator; a fresh one for None."""
     import numpy as np

@@ -40,13 +40,6 @@ _RUN_FILES = frozenset({
 
 # Follow no link, do not wait for a pipe, and translate no bytes (Windows).
 _GUARDED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-_KINDS = (
-    (stat.S_ISLNK, "it is a link; a run directory holds its own files"),
-    (stat.S_ISDIR, "it is a directory, not a file"),
-    (stat.S_ISFIFO, "it is a pipe, not a file"),
-    (stat.S_ISSOCK, "it is a socket, not a file"),
-    (stat.S_ISREG, ""),
-)
 
 
 def open_file(file: Path, *, most: int, flags: int = os.O_RDONLY, named: bool = False) -> int:
@@ -77,9 +70,11 @@ def check_file(file: Path, *, most: int, named: bool = False) -> os.stat_result:
 
 
 def _check(status: os.stat_result, file: Path, most: int, named: bool) -> None:
-    why = next(
-        (why for holds, why in _KINDS if holds(status.st_mode)), "it is a device, not a file"
-    )
+    why = "" if stat.S_ISREG(status.st_mode) else "it is not a regular file"
+    if stat.S_ISLNK(status.st_mode):
+        why = "it is a link; a run directory holds its own files"
+    elif stat.S_ISDIR(status.st_mode):
+        why = "it is a directory, not a file"
     if not why and status.st_nlink > 1 and not named:
         why = "it has another name (a hard link); copy the directory, and use the copy"
     if not why and status.st_size > most:

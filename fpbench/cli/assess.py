@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fpbench.base.errors import InputError
-from fpbench.cli.groups import STANDARD, NoThirdParty, complete_column
+from fpbench.cli.groups import STANDARD, NoThirdParty
 from fpbench.cli.records import check_outputs, write_record
 from fpbench.cli.screen import console
 
@@ -28,7 +28,7 @@ class Beliefs(StrEnum):
 
 def name_column(what: str) -> Any:
     """An option that names a column of the people."""
-    return typer.Option(help=what, autocompletion=complete_column, metavar="COLUMN")
+    return typer.Option(help=what, metavar="COLUMN")
 
 
 Label = Annotated[str | None, name_column("Column of the label; `label` if there is one.")]

@@ -124,19 +124,6 @@ def complete_view(incomplete: str) -> list[str]:
     return [view for view in VIEWS if view.startswith(incomplete)]
 
 
-def complete_column(context: Context, incomplete: str) -> list[str]:
-    """Columns of the typed CSV file of people that begin with the typed text."""
-    from fpbench.base.files import read_file
-
-    try:
-        content = read_file(Path(str(context.params.get("people"))), most=2**28, named=True)
-        header = content.partition(b"\n")[0].decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        return []  # a Tab has no place for an error
-    names = [name.strip().strip('"') for name in header.split(",")]
-    return [name for name in names if name.isprintable() and name.startswith(incomplete)]
-
-
 def complete_engine(incomplete: str) -> list[str]:
     """Installed engines that begin with the typed text."""
     return _complete_name("engine", incomplete)

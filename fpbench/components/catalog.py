@@ -24,7 +24,6 @@ from fpbench.base.errors import (
     find_near_name,
     suggest_name,
 )
-from fpbench.base.public_names import find_place
 from fpbench.base.text import add_article
 from fpbench.base.trust import (
     GROUP,
@@ -369,34 +368,16 @@ def _register(
         import traceback
 
         catalog.broken.append(
-            Broken(point.name, source, _explain_failure(error), traceback.format_exc())
+            Broken(
+                point.name,
+                source,
+                f"{type(error).__name__}: {error}".splitlines()[0],
+                traceback.format_exc(),
+            )
         )
         return
     for entry in entries:
         _add_entry(catalog, entry)
-
-
-_NEWER_API = (
-    re.compile(r"unknown hook '(?P<what>\w+)'"),
-    re.compile(r"cannot import name '(?P<what>\w+)' from '(?P<room>fpbench(\.\w+)?)'"),
-    re.compile(r"(?P<what>Argument\(s\) \{.*?\}) are declared in the hookimpl"),
-)
-
-
-def _explain_failure(error: BaseException) -> str:
-    """Why a plugin could not be registered, in one line."""
-    from fpbench import __version__
-
-    message = str(error)
-    for pattern in _NEWER_API:
-        if match := pattern.search(message):
-            if (room := match.groupdict().get("room")) and (place := find_place(match["what"])):
-                return f"{room} has no {match['what']!r}: it is {place}"
-            return (
-                f"{match['what']}: fpbench {__version__} has no such thing; is the plugin for a "
-                f"newer fpbench? ({type(error).__name__})"
-            )
-    return f"{type(error).__name__}: {message}".splitlines()[0]
 
 
 def _list_offers(manager: pluggy.PluginManager, plugin: object, source: Source) -> Iterable[Entry]:

@@ -265,7 +265,7 @@ def test_a_worker_with_other_versions_is_named_and_refused(tmp_path, flotsam, cl
         fpbench.run(SLOW, out=out, scheduler=cluster.address)
     said = str(error.value)
     assert said.count("worker tcp://127.0.0.1:") == 1
-    assert "no corrector 'sleepy', which is of flotsam 1.0 here" in said
+    assert "corrector 'sleepy': missing there, flotsam 1.0/" in said
     assert "--allow-mismatch" in said
     assert not out.exists()
     bare.kill()
@@ -273,12 +273,12 @@ def test_a_worker_with_other_versions_is_named_and_refused(tmp_path, flotsam, cl
     edited = cluster.worker(
         "edited", PYTHONPATH=install(tmp_path / "edited-site", more="\nX = 1\n")
     )
-    with pytest.raises(EngineError, match=r"of flotsam 1\.0 with other code than here"):
+    with pytest.raises(EngineError, match=r"flotsam 1\.0/\S+ there, flotsam 1\.0/\S+ here"):
         fpbench.run(SLOW, out=out, scheduler=cluster.address)
     edited.kill()
     edited.wait()
     cluster.worker("newer", PYTHONPATH=install(tmp_path / "newer-site", "2.0"))
-    with pytest.raises(EngineError, match=r"'sleepy' of flotsam 2\.0, not of flotsam 1\.0"):
+    with pytest.raises(EngineError, match=r"'sleepy': flotsam 2\.0/\S+ there, flotsam 1\.0"):
         fpbench.run(SLOW, out=out, scheduler=cluster.address)
     run = fpbench.run(SLOW, out=out, scheduler=cluster.address, allow_mismatch=True)
     assert {row["status"] for row in run.rows()} == {"done"}

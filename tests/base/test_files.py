@@ -226,7 +226,7 @@ def test_a_text_that_no_file_can_hold_is_one_error(tmp_path):
 def test_what_is_no_file_of_its_own_is_refused(tmp_path, kind):
     file = tmp_path / "file"
     assert set_trap(file, kind, tmp_path / "outside")
-    with pytest.raises(OSError, match="^.Errno 22. it (is a|has another)"):
+    with pytest.raises(OSError, match="^.Errno 22. it (is (a|not)|has another)"):
         open_file(file, most=100)
     if kind in ("link", "hardlink"):  # of a file that the user names, it does not matter
         assert read_file(file, most=100, named=True) == b"mine"
@@ -244,7 +244,7 @@ def test_a_file_that_is_replaced_in_between_is_refused(tmp_path, monkeypatch):
         return original(path, flags, *more)
 
     monkeypatch.setattr(os, "open", replaced)
-    with pytest.raises(OSError, match="it is a pipe"):
+    with pytest.raises(OSError, match="it is not a regular file"):
         open_file(file, most=100)
 
     def linked(path, flags, *more):

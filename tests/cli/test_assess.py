@@ -461,16 +461,6 @@ def test_it_is_readable_on_a_terminal_of_any_width(work, command, width):
     assert max(map(len, done.stdout.splitlines())) <= int(width)
 
 
-def test_a_tab_completes_columns_of_the_people(work, command):
-    line = "fpbench assess much.csv --people people.csv --group s"
-    environment = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
-    done = command(**environment, _FPBENCH_COMPLETE="complete_bash")
-    assert done.stdout.split() == ["sex"]
-    line = line.replace("people.csv", "gone.csv")
-    environment["COMP_WORDS"] = line
-    assert command(**environment, _FPBENCH_COMPLETE="complete_bash").stdout.split() == []
-
-
 @pytest.mark.slow
 def test_what_the_page_tells_to_type_does_what_it_says(tmp_path, command, monkeypatch):
     """Its Python runs in `test_docs.py`."""

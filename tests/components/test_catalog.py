@@ -124,15 +124,6 @@ def test_a_name_claimed_twice_names_both_owners_and_harms_nobody_else(install):
     ("from fpbench import hookimpl\n@hookimpl\ndef fpbench_spells():\n    return []",
      "fpbench_spells"),
     ("def broken(:", "SyntaxError"),
-    ("from fpbench import hookimpl\n@hookimpl\ndef fpbench_spells():\n    return []",
-     f"fpbench_spells: fpbench {fpbench.__version__} has no such thing; is the plugin for a newer fpbench?"),
-    ("from fpbench import Spell",
-     f"Spell: fpbench {fpbench.__version__} has no such thing; is the plugin for a newer fpbench?"),
-    ("from fpbench import fit_logistic", "fpbench has no 'fit_logistic': it is"),
-    ("from fpbench.models import wand",
-     f"wand: fpbench {fpbench.__version__} has no such thing; is the plugin for a newer fpbench?"),
-    ("from fpbench import hookimpl\n@hookimpl\ndef fpbench_correctors(wand):\n    return []",
-     f"Argument(s) {{'wand'}}: fpbench {fpbench.__version__} has no such thing"),
     ("raise SystemExit(0)", "SystemExit: 0"),
 ])  # fmt: skip
 def test_a_broken_plugin_is_a_row(install, source, reason):
@@ -163,10 +154,7 @@ def test_troubles_of_every_sort_are_a_clear_row_each(install, command):
         in rows
     )
     (row,) = [row for row in rows if row.startswith("broken: modern of modern 1.0: ")]
-    assert (
-        f"fpbench_spells: fpbench {fpbench.__version__} has no such thing; is the plugin for a newer"
-        in row
-    )
+    assert "unknown hook 'fpbench_spells'" in row
     assert sum("flip" in row or "torn" in row or "modern" in row for row in rows) == 3
     assert command("describe", "corrector", "exact").returncode == 0
     claimed = command("describe", "corrector", "flip")

@@ -43,7 +43,6 @@ READING = {
     ],
     "export": [["RUN"], ["RUN", "--long"], ["RUN", "--format", "jsonl", "-o", "OUT"]],
     "page": [["RUN", "-o", "OUT"]],
-    "report": [["RUN", "-o", "OUT"]],
     "figure": [["RUN"], ["RUN", "accuracy", "-o", "OUT.svg"]],
     "merge": [["RUN", "HONEST", "--out", "OUT"], ["HONEST", "RUN", "--out", "OUT"]],
     "verify": [["RUN", "--sample", "1", "--seed", "0"]],

@@ -48,7 +48,7 @@ def test_what_is_no_table_is_named_with_its_line(tmp_path, content, why):
 
 def test_what_is_no_file_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
-    with pytest.raises(DataError, match=r"pipe\.csv: cannot be read: it is a pipe"):
+    with pytest.raises(DataError, match=r"pipe\.csv: cannot be read: it is not a regular file"):
         read_csv(tmp_path / "pipe.csv")
     with pytest.raises(DataError, match=r"gone\.csv: cannot be read: No such file"):
         read_csv(tmp_path / "gone.csv")

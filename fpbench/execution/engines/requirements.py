@@ -75,30 +75,13 @@ def _read_component(kind: str, use: str, catalog: Catalog) -> str:
 
 
 def list_mismatches(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
-    """The differences of a worker's versions from the coordinator's; empty if equal.
-
-    For a component of another version, the difference of its code is left out.
-    """
-    mismatches = []
-    for name, mine in here.items():
-        theirs = there.get(name, "")
-        # A component that cannot be used here either is skipped, or fails on its own.
-        if mine == theirs or mine.startswith("!"):
-            continue
-        my_source, _, my_code = mine.partition("/")
-        source = theirs.partition("/")[0]
-        if not my_code:
-            words = f"{name} {theirs}, not {mine}" if theirs else f"no {name} (here {mine})"
-        elif not theirs:
-            words = f"no {name}, which is of {my_source} here"
-        elif theirs.startswith("!"):
-            words = f"{name} cannot be used: {theirs[1:]}; here it is of {my_source}"
-        elif source != my_source:
-            words = f"{name} of {source}, not of {my_source}"
-        else:
-            words = f"{name} of {source} with other code than here"
-        mismatches.append(words)
-    return mismatches
+    """The differences of a worker's versions and code from the coordinator's; empty if equal."""
+    # A component that cannot be used here either is skipped, or fails on its own.
+    return [
+        f"{name}: {there.get(name, '').lstrip('!') or 'missing'} there, {mine} here"
+        for name, mine in here.items()
+        if there.get(name, "") != mine and not mine.startswith("!")
+    ]
 
 
 def list_modules(steps: Iterable[Step]) -> tuple[str, ...]:
