@@ -9,9 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fpbench.base.errors import InputError, RunLostError, StoreError
+from fpbench.base.errors import InputError, StoreError
 from fpbench.components.catalog import Catalog, discover
-from fpbench.components.names import Status
 from fpbench.data.data_files import DataHome
 from fpbench.data.table import Table
 from fpbench.execution.engines.engine import EngineRequest, open_engine
@@ -104,7 +103,6 @@ class Session:
                     store.tidy()
                 if not complete:
                     raise KeyboardInterrupt
-        _check_still_there(directory, finished)
         return tuple(finished)
 
     def _begin(self, store: Store) -> int:
@@ -132,20 +130,3 @@ class Session:
         store.write_matrix(matrix.file_name, matrix.text)
         store.write("environment.json", json.dumps(self.environment, indent=2) + "\n")
         return number
-
-
-def _check_still_there(directory: Path, finished: Iterable[Finished]) -> None:
-    """Check that the directory holds the results: another directory may have its name now."""
-    done = {each.cell.key for each in finished if each.status is Status.DONE}
-    if not done:
-        return
-    try:
-        with Store(directory) as store:
-            missing = len(done - store.done())
-    except StoreError as error:
-        raise RunLostError(f"{error}: results of this run are not there; run again") from error
-    if missing:
-        raise RunLostError(
-            f"{directory}: was changed while the run wrote to it: {missing} of {len(done)} results "
-            "are not there; run again"
-        )

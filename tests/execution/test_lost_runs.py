@@ -93,15 +93,6 @@ def test_after_the_last_commit_it_is_noticed_too(tmp_path, toys, monkeypatch, ha
         original(self, timings)
         happens(self.directory)
 
-    if happens is replace_store:  # by one without these results: what was committed is in the log
-
-        def then(self, timings):
-            original(self, timings)
-            self.close()
-            with Store(tmp_path / "other", create=True) as other:
-                other.begin({}, {}, [Cell("k", {"dataset": "d"}, 0)])
-            (tmp_path / "other" / "store.sqlite").replace(self.directory / "store.sqlite")
-
     monkeypatch.setattr(Store, "add_timings", then)
     with pytest.raises(RunLostError, match="are not there; run again"):
         fpbench.run(MATRIX, out=tmp_path / "run")
