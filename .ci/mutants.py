@@ -23,7 +23,7 @@ from cosmic_ray.operators.operator import Operator
 
 KINDS = {
     "privacy": ["privacy/*.py"],
-    "statistics": ["results/statistics/*.py", "results/verdicts/verdicts.py"],
+    "statistics": ["results/intervals.py", "results/signed_ranks.py", "results/verdicts.py"],
     "bounds": ["correction/leak_limits.py", "claims/fact_information.py",
                "auditing/epsilon_bounds/*.py"],
     "sentences": ["results/sentences.py"],

@@ -32,7 +32,7 @@ from fpbench.models.model_outputs import (
     read_predictions,
 )
 from fpbench.models.rules import Rules, tree_rules
-from fpbench.privacy.curator.curator import Curator
+from fpbench.privacy.curator import Curator
 
 if TYPE_CHECKING:
     from pandas import DataFrame

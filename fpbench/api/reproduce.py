@@ -15,7 +15,7 @@ from fpbench.execution.runner import Finished
 from fpbench.matrix.axes import MAX_CELLS
 from fpbench.matrix.matrix import Matrix, read
 from fpbench.matrix.plan import Plan
-from fpbench.results.verdicts.judging import Judgement, judge_results
+from fpbench.results.judging import Judgement, judge_results
 
 FULL = "full"
 """Name for the matrix without any profile."""

@@ -17,7 +17,7 @@ from fpbench.cli.groups import STANDARD
 
 if TYPE_CHECKING:
     from fpbench.api.reproduce import Reproduction
-    from fpbench.results.statistics.intervals import Interval
+    from fpbench.results.intervals import Interval
 
 _PACKAGES = ("numpy", "pandas", "scipy", "scikit-learn", "highspy")
 

@@ -25,17 +25,17 @@ from fpbench.page.gathered import Gathered
 from fpbench.page.ideas import make_figures
 from fpbench.results.defences import OBJECTIVES, STRONGEST
 from fpbench.results.findings import Verdict
-from fpbench.results.leaderboard import Leaderboard, Line, is_of_audits, list_columns
-from fpbench.results.rows.labels import ConfiguredComponent
-from fpbench.results.sentences import summarise_ranking
-from fpbench.results.verdicts.judging import (
+from fpbench.results.judging import (
     JudgedStatement,
     Judgement,
     format_range,
     judge_statements,
     lay_out_verdicts,
 )
-from fpbench.results.verdicts.verdicts import ExpectationOutcome
+from fpbench.results.leaderboard import Leaderboard, Line, is_of_audits, list_columns
+from fpbench.results.rows.labels import ConfiguredComponent
+from fpbench.results.sentences import summarise_ranking
+from fpbench.results.verdicts import ExpectationOutcome
 
 _OF_DATASET = "data set "
 """The beginning of the scope of a leaderboard of one data set."""

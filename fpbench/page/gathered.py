@@ -14,6 +14,8 @@ from fpbench.components.names import KINDS
 from fpbench.execution.verification import read_stored_matrix
 from fpbench.matrix.axes import MAX_CELLS
 from fpbench.results.defences import OF_MODELS
+from fpbench.results.intervals import Interval
+from fpbench.results.judging import Judgement, judge_results
 from fpbench.results.leaderboard import LEAK_RANKING, Leaderboard
 from fpbench.results.ranking import choose_measure, rank
 from fpbench.results.rows.labels import Components, LabelsByKind, name_parameters
@@ -27,8 +29,6 @@ from fpbench.results.snapshot import (
     make_view_boards,
     read_snapshot,
 )
-from fpbench.results.statistics.intervals import Interval
-from fpbench.results.verdicts.judging import Judgement, judge_results
 from fpbench.results.waterfall import Waterfall
 from fpbench.store.results import Results
 from fpbench.store.store import Store

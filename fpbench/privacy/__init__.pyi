@@ -21,8 +21,7 @@ from .accounting import sampled_gaussian_sigma as sampled_gaussian_sigma
 from .consistent_counts import check_answers as check_answers
 from .consistent_counts import find_invalid_answers as find_invalid_answers
 from .consistent_counts import project_counts as project_counts
-from .curator.curator import Curator as Curator
-from .curator.recording import RecordingCurator as RecordingCurator
+from .curator import Curator as Curator
 from .ledger import Balance as Balance
 from .ledger import Ledger as Ledger
 from .noisy_votes import VoteCost as VoteCost
@@ -32,3 +31,4 @@ from .noisy_votes import flip_probabilities as flip_probabilities
 from .noisy_votes import vote_labels as vote_labels
 from .private_leak import limit_private_leak as limit_private_leak
 from .private_leak import limit_private_nats as limit_private_nats
+from .recording import RecordingCurator as RecordingCurator

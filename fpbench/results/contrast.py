@@ -14,11 +14,11 @@ from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.sheet import Column, Sheet
 from fpbench.components.measures import Measure
 from fpbench.components.names import ATTACK, AUDIT
+from fpbench.results.intervals import Interval, estimate_interval
 from fpbench.results.leaderboard import format_ends, format_p_value, make_interval_data
 from fpbench.results.ranking import choose_measure, name_measure
 from fpbench.results.rows.lines import Tallies, describe_aspects
-from fpbench.results.statistics.intervals import Interval, estimate_interval
-from fpbench.results.statistics.signed_ranks import (
+from fpbench.results.signed_ranks import (
     ALPHA,
     adjust_p_values,
     count_differing,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fpbench.base.text import format_percent, format_points
 
 if TYPE_CHECKING:
-    from fpbench.results.statistics.intervals import Interval
+    from fpbench.results.intervals import Interval
 
 MOST_LEAK = 0.01
 """Greatest rise of the share guessed right that `fpbench assess` allows by default, too."""

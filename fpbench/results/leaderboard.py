@@ -19,15 +19,15 @@ from fpbench.base.text import (
 )
 from fpbench.components.measures import LESS, SHARE, Glossary
 from fpbench.components.own_measures import GLOSSARY
-from fpbench.results.statistics.intervals import LEAST_SEEDS
+from fpbench.results.intervals import LEAST_SEEDS
 from fpbench.results.waterfall import make_waterfall_data
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from fpbench.results.findings import Findings
+    from fpbench.results.intervals import Interval
     from fpbench.results.rows.labels import LabelsByKind
-    from fpbench.results.statistics.intervals import Interval
     from fpbench.results.waterfall import Waterfall
 
 LEAK_RANKING = "with_accuracy"

@@ -27,7 +27,7 @@ from fpbench.results.rows.lines import (
     split_classes,
 )
 from fpbench.results.sentences import make_findings, make_waterfall, summarise_leak
-from fpbench.results.statistics.signed_ranks import compare_neighbours, share_ranks
+from fpbench.results.signed_ranks import compare_neighbours, share_ranks
 from fpbench.store.results import Results
 
 REFERENCE = "largest group"

@@ -17,7 +17,7 @@ from fpbench.base.text import format_percent, format_points, format_points_above
 from fpbench.components.measures import SHARE
 from fpbench.components.sights import SIGHTS, list_sights
 from fpbench.results.findings import Findings, PublishedThing
-from fpbench.results.statistics.intervals import are_alike, bound_jointly, estimate_interval
+from fpbench.results.intervals import are_alike, bound_jointly, estimate_interval
 from fpbench.results.waterfall import Level, Waterfall
 
 if TYPE_CHECKING:

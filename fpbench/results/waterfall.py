@@ -10,7 +10,7 @@ from fpbench.base.sheet import Column, Paged, Separator, Sheet
 from fpbench.base.text import format_percent, format_points
 
 if TYPE_CHECKING:
-    from fpbench.results.statistics.intervals import Interval
+    from fpbench.results.intervals import Interval
 
 _BAR = 26
 """Letters of a bar for all people, so that a waterfall fits a terminal of 80."""

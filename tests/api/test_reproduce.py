@@ -19,8 +19,8 @@ from fpbench.base.text import format_number
 from fpbench.cli.screen import results as boards
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.page.gathered import gather
+from fpbench.results.intervals import estimate_interval
 from fpbench.results.leaderboard import Leaderboard, Line
-from fpbench.results.statistics.intervals import estimate_interval
 
 ROOT = Path(__file__).parents[2]
 MATRIX = """

@@ -18,7 +18,7 @@ from fpbench.base.text import format_number
 from fpbench.builtin.pate.excessive_risk.report import RiskReport
 from fpbench.cli.screen.results import show_leaderboard
 from fpbench.matrix.matrix import read
-from fpbench.results.verdicts.judging import _describe_scale
+from fpbench.results.judging import _describe_scale
 from fpbench.store.differences import CellChange
 
 MATRIX = ATTACK | {

@@ -14,7 +14,7 @@ from fpbench.components.names import KINDS
 from fpbench.matrix.expectations import CHECKS, NumberRegion, parse_expectations
 from fpbench.matrix.matrix import read
 from fpbench.results.rows.selection import RowGroup
-from fpbench.results.verdicts.verdicts import (
+from fpbench.results.verdicts import (
     ExpectationOutcome,
     evaluate,
     evaluate_strongest,

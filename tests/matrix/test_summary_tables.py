@@ -14,9 +14,9 @@ from fpbench.components.names import ATTACK, AUDIT, KINDS
 from fpbench.errors import MatrixError
 from fpbench.matrix.expectations import parse_summaries
 from fpbench.matrix.matrix import read
+from fpbench.results.judging import lay_out_summary as make_sheet
+from fpbench.results.judging import summarise as summarise_rows
 from fpbench.results.rows.selection import RowGroup
-from fpbench.results.verdicts.judging import lay_out_summary as make_sheet
-from fpbench.results.verdicts.judging import summarise as summarise_rows
 from fpbench.store.results import Results
 
 ROOT = Path(__file__).parents[2]

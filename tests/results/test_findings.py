@@ -10,9 +10,9 @@ from fpbench.results.findings import (
     PublishedThing,
     Verdict,
 )
+from fpbench.results.intervals import Interval
 from fpbench.results.leaderboard import Leaderboard, Line
 from fpbench.results.sentences import make_findings
-from fpbench.results.statistics.intervals import Interval
 
 SHARES = st.floats(0, 1)
 ADDED = st.builds(

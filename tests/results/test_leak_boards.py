@@ -19,7 +19,7 @@ from fpbench.results import leaderboard
 from fpbench.results.leaderboard import LEAK_COLUMNS, choose_best, make_sheet, to_data
 from fpbench.results.ranking import rank
 from fpbench.results.rows.beside_others import add_comparisons
-from fpbench.results.statistics.signed_ranks import adjust_by_holm, compare_signed_ranks
+from fpbench.results.signed_ranks import adjust_by_holm, compare_signed_ranks
 from fpbench.results.waterfall import draw_bar
 from fpbench.store.results import Results
 

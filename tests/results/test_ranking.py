@@ -15,9 +15,9 @@ from fpbench.components.names import KINDS
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.results import leaderboard as board_columns
 from fpbench.results import leaderboard as board_data
+from fpbench.results.intervals import estimate_interval
 from fpbench.results.leaderboard import list_columns, make_sheet
 from fpbench.results.ranking import rank as rank_results
-from fpbench.results.statistics.intervals import estimate_interval
 from fpbench.store.results import Results
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fpbench.results import sentences
+from fpbench.results.intervals import Interval
 from fpbench.results.leaderboard import Leaderboard, Line
 from fpbench.results.sentences import (
     choose_line,
@@ -16,7 +17,6 @@ from fpbench.results.sentences import (
     summarise_leak,
     summarise_ranking,
 )
-from fpbench.results.statistics.intervals import Interval
 
 
 def line(rank, adversary, learner="plain", corrector="posterior", **means):

@@ -7,8 +7,8 @@ import pytest
 import fpbench
 from fpbench.api import reproduce
 from fpbench.plugin import DataHome
+from fpbench.results.judging import summarise
 from fpbench.results.rows.selection import RowGroup
-from fpbench.results.verdicts.judging import summarise
 
 NAME = "private-fair-tree"
 

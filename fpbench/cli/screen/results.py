@@ -17,9 +17,9 @@ from fpbench.cli.screen.console import show_sheet
 from fpbench.components.measures import SHARE
 from fpbench.components.names import KINDS
 from fpbench.results.findings import MOST_LEAK, Verdict
+from fpbench.results.judging import Standing, list_verdict_sheets, make_standings_sheet
 from fpbench.results.leaderboard import choose_best, make_sheet
-from fpbench.results.verdicts.judging import Standing, list_verdict_sheets, make_standings_sheet
-from fpbench.results.verdicts.verdicts import ExpectationOutcome
+from fpbench.results.verdicts import ExpectationOutcome
 from fpbench.results.waterfall import draw_bar, make_waterfall_sheet
 
 if TYPE_CHECKING:

@@ -59,7 +59,7 @@ from fpbench.execution.work.scores import (
 )
 from fpbench.matrix.matrix import HELD_OUT
 from fpbench.matrix.step import EACH_GROUP, Corrected, Sealed, Step
-from fpbench.privacy.curator.curator import Curator
+from fpbench.privacy.curator import Curator
 
 _OF_CELLS = COUNT_CONSTRAINTS - {"known"}
 """Names of constraints that depend only on counts of groups in cells of people."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from fpbench.components.measures import Glossary
 from fpbench.components.names import KINDS, Status
-from fpbench.results.statistics.intervals import LEAST_SEEDS, Interval, estimate_bounds
+from fpbench.results.intervals import LEAST_SEEDS, Interval, estimate_bounds
 from fpbench.store.packing import Column
 from fpbench.store.results import Block, Results
 

@@ -9,8 +9,8 @@ import pytest
 from fpbench.cli.screen import console
 from fpbench.cli.screen.results import show_answer
 from fpbench.results.findings import Findings, PublishedThing
+from fpbench.results.intervals import Interval
 from fpbench.results.leaderboard import Leaderboard, Line
-from fpbench.results.statistics.intervals import Interval
 
 
 def make_thing(i):

@@ -15,7 +15,7 @@ from fpbench import InputError, Mechanism, PluginError
 from fpbench.components.auditor import HistogramSource
 from fpbench.errors import BudgetError
 from fpbench.privacy import Curator, Ledger
-from fpbench.privacy.curator.curator import _CHUNK, _PAIRED
+from fpbench.privacy.curator import _CHUNK, _PAIRED
 
 LAPLACE = fpbench.component("mechanism", "laplace")
 DISCRETE = fpbench.component("mechanism", "discrete-laplace", noise="secure")

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench.components.names import KINDS
+from fpbench.results.intervals import estimate_interval
 from fpbench.results.rows.lines import Tallies, describe_aspects
-from fpbench.results.statistics.intervals import estimate_interval
 from fpbench.store.results import Results
 
 ROWS = st.lists(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import wilcoxon
 
-from fpbench.results.statistics.signed_ranks import (
+from fpbench.results.signed_ranks import (
     ALPHA,
     adjust_by_holm,
     adjust_p_values,

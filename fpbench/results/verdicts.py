@@ -29,14 +29,14 @@ from fpbench.matrix.expectations import (
     Value,
     VariesMore,
 )
-from fpbench.results.rows.selection import RowGroup
-from fpbench.results.statistics.intervals import (
+from fpbench.results.intervals import (
     RESAMPLES,
     Interval,
     bound_greatest,
     compute_wilson,
     estimate_interval,
 )
+from fpbench.results.rows.selection import RowGroup
 
 _PLANNED = (*KINDS, "seed")
 """Columns that a row has before it is run."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fpbench.results.verdicts.verdicts import SampleMoments, compare_means
+from fpbench.results.verdicts import SampleMoments, compare_means
 
 samples = st.lists(st.floats(-100, 100), min_size=2, max_size=20).filter(lambda x: np.std(x) > 1e-3)
 

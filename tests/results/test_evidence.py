@@ -5,7 +5,7 @@ import pytest
 from fpbench.components.names import KINDS
 from fpbench.matrix.expectations import parse_expectations
 from fpbench.results.rows.selection import RowGroup
-from fpbench.results.verdicts.verdicts import gather_evidence
+from fpbench.results.verdicts import gather_evidence
 from fpbench.store.results import Results
 
 

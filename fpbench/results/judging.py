@@ -18,10 +18,10 @@ from fpbench.base.text import format_number
 from fpbench.components.names import KINDS
 from fpbench.matrix.expectations import Expectation, SummaryColumn, SummaryTable
 from fpbench.matrix.matrix import Matrix
+from fpbench.results.intervals import Interval, estimate_interval
 from fpbench.results.rows.selection import RowGroup
 from fpbench.results.sentences import list_words
-from fpbench.results.statistics.intervals import Interval, estimate_interval
-from fpbench.results.verdicts.verdicts import (
+from fpbench.results.verdicts import (
     ExpectationOutcome,
     ExpectationVerdict,
     evaluate,

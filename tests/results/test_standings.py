@@ -7,14 +7,14 @@ import pytest
 from fpbench.base.text import format_number
 from fpbench.cli.screen.console import show_sheet
 from fpbench.matrix.expectations import parse_expectations
-from fpbench.results.rows.selection import RowGroup
-from fpbench.results.verdicts.judging import (
+from fpbench.results.judging import (
     Standing,
     judge_statements,
     list_verdict_sheets,
     make_standings_sheet,
 )
-from fpbench.results.verdicts.verdicts import ExpectationOutcome, evaluate
+from fpbench.results.rows.selection import RowGroup
+from fpbench.results.verdicts import ExpectationOutcome, evaluate
 from fpbench.store.results import Results
 
 

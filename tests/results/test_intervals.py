@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from fpbench.results.statistics import intervals
-from fpbench.results.statistics.intervals import (
+from fpbench.results import intervals
+from fpbench.results.intervals import (
     RESAMPLES,
     bound_greatest,
     bound_jointly,

@@ -1,1 +1,0 @@
-"""Curators, who hold people's groups and answer queries with noise, here or on another machine."""

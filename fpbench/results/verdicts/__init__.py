@@ -1,1 +1,0 @@
-"""Comparison of rows with the statements of a paper."""
