@@ -78,8 +78,8 @@ class ErmiTraining(NoisyTraining):
         for rows, rng in zip(groups, rngs, strict=True):
             sizes = labels[rows, 1:].sum(axis=0)
             if self.sigma:
-                sizes = rng.binomial(sizes.astype(np.intp), self.share)
-                sizes = sizes + self.sigma / math.sqrt(2) * rng.standard_normal(self.groups)
+                noise = self.sigma / math.sqrt(2) * rng.standard_normal(self.groups)
+                sizes = noise + rng.binomial(sizes.astype(np.intp), self.share)
             sizes = np.maximum(sizes, 1.0)
             parts.append(np.concatenate([np.ones(2 * self.groups), sizes / sizes.sum()]))
         return np.concatenate([own, parts], axis=1)

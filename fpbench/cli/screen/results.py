@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fpbench.api.reproduce import Reproduction
     from fpbench.results.findings import Findings
     from fpbench.results.leaderboard import Leaderboard
-    from fpbench.results.statistics.intervals import Interval
+    from fpbench.results.intervals import Interval
 
 MOST = 12
 """Greatest number of lines of a table shown by default."""
