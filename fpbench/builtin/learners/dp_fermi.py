@@ -79,7 +79,7 @@ class ErmiTraining(NoisyTraining):
             sizes = labels[rows, 1:].sum(axis=0)
             if self.sigma:
                 noise = self.sigma / math.sqrt(2) * rng.standard_normal(self.groups)
-                sizes = noise + rng.binomial(sizes.astype(np.intp), self.share)
+                sizes = rng.binomial(sizes.astype(np.intp), self.share) + noise
             sizes = np.maximum(sizes, 1.0)
             parts.append(np.concatenate([np.ones(2 * self.groups), sizes / sizes.sum()]))
         return np.concatenate([own, parts], axis=1)
