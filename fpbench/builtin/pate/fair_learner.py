@@ -142,5 +142,5 @@ class FairPate(Pate):
 def project_out_groups(design: Floats, member: Floats) -> Floats:
     """The projection (d, d) of features (n, d) to what has no covariance with groups (n, K)."""
     covariances = (member - member.mean(axis=0)).T @ design
-    inverse: Floats = np.linalg.pinv(covariances, rtol=1e-9)
-    return np.eye(design.shape[1]) - inverse @ covariances
+    inside: Floats = np.linalg.pinv(covariances, rtol=1e-9) @ covariances
+    return np.asarray(np.eye(design.shape[1]) - inside)
