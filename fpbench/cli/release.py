@@ -66,6 +66,13 @@ def release(
         ),
     ] = None,
     noise: Annotated[str, typer.Option(help="Mechanism of the noise.")] = "discrete-laplace",
+    public: Annotated[
+        str,
+        typer.Option(
+            help="What readers know: `sizes` of slices by prediction, or `nothing` but columns, "
+            "their values and groups' names."
+        ),
+    ] = "sizes",
     max_leak: Annotated[
         str,
         typer.Option(help="Greatest rise of the share guessed right: 1% or 0.01, not 1."),
@@ -134,8 +141,8 @@ def release(
             read.X, read.predictions, read.groups, by=by or list(map(str, read.X.columns)),
             order=order, epsilon=epsilon, max_leak=max_leak, max_proven=max_proven,
             labels=read.labels, metrics=metric or ["selection-rate"], min_cell=min_cell,
-            noise=noise, households=read.households, ledger=book, seed=seed, seconds=seconds,
-            tell=progress.tell,
+            noise=noise, public=public, households=read.households, ledger=book, seed=seed,
+            seconds=seconds, tell=progress.tell,
         )  # fmt: skip
     if made.passes:
         write_report(made.report, output)

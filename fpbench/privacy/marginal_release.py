@@ -3,12 +3,13 @@
 Everybody's columns are public, groups are not. One table of people is found that is likely given
 the noisy counts: every kind of people is as many as it is known to be, and whatever is published is
 a sum over that table. The fit sees noisy counts and public numbers only, so it costs no privacy.
+Where the sizes are secret too, they are fitted first (`fit_sizes`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Self
@@ -28,12 +29,16 @@ _Codes = NDArray[np.int64]
 _SPREAD, _DECAY = 1.0, 3.0
 """Standard deviation of the logit of everybody's share before anything is measured, and how many
 times smaller that of an effect is for each column that it crosses."""
+_HIGHEST = 30.0
+"""Greatest logarithm of how many times more people than on average a kind has."""
 _LEAST = 0.01
 """Least standard deviation that the fit assumes: whole numbers are certain with it."""
 _STEPS = 300
 """Most steps of the fit."""
 _PASSES = 20
 """Most times that everybody's number is looked at to make numbers whole."""
+_WIDE = 4.0
+"""How many times larger effects on sizes are than on shares of groups."""
 _COUNTS = 0.03
 """What a difference of numbers counts beside one of rates when numbers are made whole."""
 
@@ -47,18 +52,22 @@ class Marginals:
     kinds
         (A, C) public codes of each kind of people; -1 is a missing value, one more.
     sizes
-        (A,) people of each kind, public.
+        (A,) people of each kind, public; any numbers, which nobody looks at, if they are secret.
     tables
         Columns that each measured table crosses.
     weights
         Numbers that counts of each table are multiplied by before they get noise: a table of
         weight w has a w-th of the noise of one of weight 1.
+    secret
+        Whether sizes are: then the kinds are chosen without looking at people, and neighbours
+        differ in one person who is added, removed or replaced.
     """
 
     kinds: _Codes
     sizes: _Codes
     tables: tuple[tuple[int, ...], ...]
     weights: tuple[int, ...]
+    secret: bool = False
 
     @classmethod
     def of(
@@ -137,12 +146,14 @@ class Marginals:
         return csr_array((np.concatenate(values), where), shape=(many, len(size)))
 
     def find_reach(self, groups: int) -> Sensitivity:
-        """How far weighted counts move if the group of one person changes.
+        """How far weighted counts move between neighbours.
 
         Of two groups the counts of one are measured: the other follows from the sizes. Of more,
-        those of all are, for the change of a group moves two counts anyway.
+        those of all are, for the change of a group moves two counts anyway; so are they of secret
+        sizes, of which the replacement of a person moves two, its addition or removal one.
         """
-        changes, weights = 1 if groups == 2 else 2, np.array(self.weights, np.float64)
+        one = groups == 2 and not self.secret
+        changes, weights = 1 if one else 2, np.array(self.weights, np.float64)
         return Sensitivity(
             float(changes * weights.sum()), float(changes * weights @ weights) ** 0.5
         )
@@ -161,7 +172,7 @@ class NoisyMarginals:
         Name of the noise's distribution, `gaussian` or `laplace`, and its (cells,) standard
         deviations or scales.
     guarantee
-        For the change of one person's group.
+        For the change of one person's group; of secret sizes, for one person replaced.
     """
 
     answers: _Floats
@@ -191,17 +202,78 @@ def measure_marginals(
     known = np.asarray(np.isfinite(counts).all(axis=1))
     weight = np.array(marginals.weights)[marginals.table]
     own = np.where(known[:, None], counts, 0).astype(np.int64)
-    measured = weight[:, None] * (own[:, 1:] if counts.shape[1] == 2 else own)
+    one = counts.shape[1] == 2 and not marginals.secret
+    measured = weight[:, None] * (own[:, 1:] if one else own)
     upper = weight * np.asarray(marginals.cells @ marginals.sizes).astype(np.int64)
     reach = marginals.find_reach(counts.shape[1])
-    bounds = np.broadcast_to(upper[:, None], measured.shape)
+    bounds = None if marginals.secret else np.broadcast_to(upper[:, None], measured.shape)
     answers = mechanism.release(measured, reach, epsilon, rng, bounds) / weight[:, None]
     sigma, scale = mechanism.find_noise_law(reach, epsilon, upper)
     law, width = ("gaussian", sigma) if sigma.any() else ("laplace", scale)
-    return NoisyMarginals(
-        np.where(known[:, None], answers, np.nan), law, width / weight,
-        mechanism.guarantee(epsilon, "attribute"),
-    )  # fmt: skip
+    guarantee = mechanism.guarantee(epsilon, "attribute")
+    if marginals.secret:
+        guarantee = replace(guarantee, neighbours="replace-one")
+    return NoisyMarginals(np.where(known[:, None], answers, np.nan), law, width / weight, guarantee)
+
+
+def fit_sizes(marginals: Marginals, noisy: NoisyMarginals) -> _Codes:
+    """(A,) likely numbers of people of each kind, whole ones, where they are secret.
+
+    Parameters
+    ----------
+    marginals
+        The tables, of secret sizes.
+    noisy
+        Their noisy counts, of all groups.
+
+    Notes
+    -----
+    As in `fit_people`, but numbers are exponentials of sums of effects, with wider ones. Whole
+    numbers keep the sums of all kinds before each, then single people change their kind while cells
+    come nearer to the real numbers.
+    """
+    cells, members = marginals.cells, marginals.members
+    effects, spread = _find_effects(marginals)
+    spread, parts = _WIDE * spread[:, 0], effects.T.tocsr()
+    answers = noisy.answers.sum(axis=1)
+    deviation = noisy.width * (2 * noisy.answers.shape[1]) ** 0.5
+    precision = 1 / np.maximum(deviation, _LEAST) ** 2
+    known = np.bincount(marginals.table, deviation**2)
+    totals = np.bincount(marginals.table, answers)
+    start = max(float((totals / known).sum() / (1 / known).sum()), 1.0) / len(marginals.sizes)
+
+    def count(scaled: _Floats) -> _Floats:
+        logits = np.minimum(members @ (effects @ (spread * scaled)), _HIGHEST)
+        return np.asarray(start * np.exp(logits))
+
+    def descend(scaled: _Floats) -> tuple[float, _Floats]:
+        numbers = count(scaled)
+        off = cells @ numbers - answers
+        back = spread * (parts @ (cells @ (numbers * (members @ (off * precision)))))
+        return float(((off**2 * precision).sum() + scaled @ scaled) / 2), back + scaled
+
+    options = {"maxiter": _STEPS, "maxfun": 2 * _STEPS, "maxcor": 20}
+    none = np.zeros(effects.shape[1])
+    numbers = count(minimize(descend, none, jac=True, method="L-BFGS-B", options=options).x)
+    whole = np.diff(np.rint(np.cumsum(numbers)), prepend=0).astype(np.int64)
+    weight = 1 / np.maximum(cells @ numbers, 1)
+
+    def measure(whole: _Codes) -> _Floats:
+        return np.asarray(cells @ (whole - numbers))
+
+    off, many = measure(whole), max(int(whole.sum()) // 10, 1)
+    for _ in range(_STEPS):
+        pull = members @ (weight * off)
+        moved = whole.copy()
+        givers = np.argsort(-np.where(whole > 0, pull, -np.inf))[:many]
+        moved[givers[whole[givers] > 0]] -= 1
+        moved[np.argsort(pull)[: (moved < whole).sum()]] += 1
+        nearer = measure(moved)
+        if (weight * nearer**2).sum() < (weight * off**2).sum():
+            whole, off = moved, nearer
+        elif (many := many // 2) == 0:
+            break
+    return whole
 
 
 def fit_people(marginals: Marginals, noisy: NoisyMarginals, groups: int) -> _Codes:
@@ -220,11 +292,12 @@ def fit_people(marginals: Marginals, noisy: NoisyMarginals, groups: int) -> _Cod
     sizes = marginals.sizes[:, None].astype(np.float64)
     effects, spread = _find_effects(marginals)
     parts = effects.T.tocsr()
-    free = 1 if groups == 2 else groups
+    free = noisy.answers.shape[1]
     deviation = np.maximum(noisy.width * (2**0.5 if noisy.law == "laplace" else 1), _LEAST)
     precision = (1 / deviation**2)[:, None] * np.isfinite(noisy.answers)
     answers = np.nan_to_num(noisy.answers)
     none = np.zeros((len(sizes), 1))
+    assert free in (1, groups)
 
     def share(scaled: _Floats) -> _Floats:
         logits = members @ (effects @ (spread * scaled.reshape(-1, free)))

@@ -16,7 +16,7 @@ from fpbench.base.arguments import check_whole_number, show_value, to_array
 from fpbench.base.errors import InputError
 from fpbench.claims.count_laws import GAUSSIAN, LAPLACE, Floats
 from fpbench.claims.set_counts import Mask
-from fpbench.components.guarantee import Guarantee
+from fpbench.components.guarantee import Guarantee, Relation
 from fpbench.reports.linear_statistics import Statistic
 from fpbench.reports.rounding import Rounding
 from fpbench.reports.slices import (
@@ -31,8 +31,17 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+DIFFERENCES: Mapping[Relation, str] = {
+    "attribute": "a change of one person's group",
+    "add-remove": "one person added or removed",
+    "replace-one": "one person added, removed or replaced",
+}
+"""How neighbours of a guarantee differ, in words. Counts of all kinds move by two if a person is
+replaced, by one if it is added or removed."""
+
+
 class StatedGuarantee(BaseModel):
-    """Differential privacy of a whole report, for a change of one person's group.
+    """Differential privacy of a whole report, for a change of one person's group or of the person.
 
     With the sizes of the slices, which every reader knows, it tells the exact law of each number.
     """
@@ -45,7 +54,7 @@ class StatedGuarantee(BaseModel):
     epsilon: float = Field(gt=0, allow_inf_nan=False)
     """What the mechanism was told to give all numbers together (`Mechanism.release`)."""
     changes: int = Field(ge=1)
-    """Numbers that change by one if somebody's group changes: the L1 sensitivity."""
+    """Numbers that change by one between neighbours: the L1 sensitivity."""
     fitted: bool = False
     """Whether the law of the noise was fitted to draws, which is no law to limit information by."""
     rows: str = ""
@@ -65,7 +74,7 @@ class StatedGuarantee(BaseModel):
     def __str__(self) -> str:
         own = self.guarantee
         parts = f"epsilon {own.epsilon:g}" + (f", delta {own.delta:g}" if own.delta else "")
-        return f"{parts}, by {self.mechanism.get('use')}, for a change of one person's group"
+        return f"{parts}, by {self.mechanism.get('use')}, for {DIFFERENCES[own.neighbours]}"
 
 
 _MOST_EMPTY = 100

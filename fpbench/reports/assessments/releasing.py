@@ -10,16 +10,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.errors import InputError
+from fpbench.base.arguments import to_generator
+from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import show_lines
 from fpbench.claims.set_counts import ContradictionError
 from fpbench.components.guarantee import check_epsilon
+from fpbench.components.mechanism import Mechanism
+from fpbench.components.spec import resolve_component
 from fpbench.data.people import read_people
 from fpbench.privacy.ledger import Ledger
 from fpbench.reports.assessments.assessing import assess
 from fpbench.reports.assessments.assessment import Assessment
 from fpbench.reports.assessments.least_change import Progress
+from fpbench.reports.defences.fitted_counts import release_secret_sizes
+from fpbench.reports.defences.protecting import parse_metrics
 from fpbench.reports.fairness_report import FairnessReport
+from fpbench.reports.rows import DIFFERENCES
 from fpbench.reports.slices import check_bits, check_people
 from fpbench.reports.utility import ReportUtility, compare_rates, measure_nothing
 
@@ -35,6 +41,12 @@ _CHOSEN = (
     "cover: give epsilon, and it does"
 )
 _GIVEN = "epsilon was given, so that the guarantee covers everything that is published"
+PUBLIC = {
+    "sizes": "everybody's columns, predictions and labels",
+    "nothing": "columns, their values and the names of groups; no number of people. The attack is "
+    "that of a reader who knows everybody's columns all the same",
+}
+"""What may be public, and what that is in words."""
 _KEEP = (
     "leak, proven and utility are measured on true groups, and a seed gives the noise away: the "
     "certificate is for those who hold the data, not for readers of the table"
@@ -57,7 +69,8 @@ class ReportRelease:
     tables
         The same of each table, by its columns; "everybody" crosses none.
     nothing
-        Mean error of who takes the rate of each slice, which is public, for that of its groups.
+        Mean error of who takes the rate of each slice for that of its groups; None if these rates
+        are not public.
     columns, order
         Columns that slices were to be cut by, with the edges between bins of numbers; and the most
         that are crossed.
@@ -65,6 +78,8 @@ class ReportRelease:
         Whether epsilon was chosen by attacks.
     seed
         Of the noise; None if it was drawn from the operating system.
+    public
+        What was taken to be public: "sizes" of slices by prediction and label, or "nothing".
     """
 
     report: FairnessReport
@@ -76,6 +91,7 @@ class ReportRelease:
     order: int
     chosen: bool
     seed: int | None
+    public: str = "sizes"
 
     @property
     def passes(self) -> bool:
@@ -95,8 +111,8 @@ class ReportRelease:
                 "epsilon": own.guarantee.epsilon,
                 "delta": own.guarantee.delta,
                 "rho": own.guarantee.rho,
-                "neighbours": "the group of one person changes",
-                "public": "everybody's columns, predictions and labels",
+                "neighbours": DIFFERENCES[own.guarantee.neighbours],
+                "public": PUBLIC[self.public],
                 "mechanism": own.mechanism,
                 "choice": _CHOSEN if self.chosen else _GIVEN,
             },
@@ -114,11 +130,9 @@ class ReportRelease:
         error, seen = self.utility.rate_error, self.utility.disparities_visible
         near = "no group has 10 people in a slice"
         if error is not None:
-            assert self.nothing is not None
-            near = (
-                f"rates are off by {100 * error:.1f} points on average, by "
-                f"{100 * self.nothing:.1f} if nothing is published"
-            )
+            near = f"rates are off by {100 * error:.1f} points on average"
+            if self.nothing is not None:
+                near += f", by {100 * self.nothing:.1f} if nothing is published"
         if seen is not None:
             near += f"; {100 * seen:.0f} % of the disparities are seen"
         worse = error is not None and self.nothing is not None and error > self.nothing
@@ -129,6 +143,7 @@ class ReportRelease:
             f"{verdict}: {len(self.report):,} rows in {len(self.tables):,} tables; {near}.",
             *["Publishing nothing is nearer: cross fewer columns, or raise epsilon."] * worse,
             f"Guaranteed: {own}; nobody's group can be proven.",
+            *["Public: names of columns, values and groups alone."] * (self.public == "nothing"),
             f"Attacked: {int(told.proven.sum()):,} proven, {int(told.sure.sum()):,} sure; the "
             f"share guessed right changes by {100 * told.leak:+.2f} points{most}.",
             f"{(_CHOSEN if self.chosen else _GIVEN).capitalize()}.",
@@ -153,6 +168,7 @@ def release(
     bins: int | Mapping[str, int | Sequence[float]] = 5,
     min_cell: int = 10,
     noise: str = "discrete-laplace",
+    public: str = "sizes",
     positive: Any = None,
     threshold: float | None = None,
     households: ArrayLike | None = None,
@@ -163,7 +179,8 @@ def release(
 ) -> ReportRelease:
     """The table with the most epsilon that is within the limits, and a certificate.
 
-    Everybody's columns, predictions and labels are public, groups are not. Noisy counts are fitted
+    Everybody's columns, predictions and labels are public, groups are not, unless `public` says
+    otherwise. Noisy counts are fitted
     to that (`FairnessReport.protect`), so that all numbers are those of one table of people.
 
     Parameters
@@ -177,6 +194,11 @@ def release(
         As in `fpbench.assess`.
     noise
         Name of a mechanism.
+    public
+        The "sizes" of slices by prediction and label; or "nothing" but columns, their values and
+        the names of groups. Then sizes are as noisy as groups, the guarantee is for one person
+        added, removed or replaced, numbers need edges in `bins`, rates are much farther off, and
+        all columns together may have 65,536 combinations of values at most, predictions included.
     ledger
         Of everything that is published about these people; the table is paid from it if it is
         within the limits. Needs epsilon: a share of the budget for each of the tables to come.
@@ -190,7 +212,8 @@ def release(
     Raises
     ------
     InputError
-        As of `FairnessReport.from_predictions` and `fpbench.assess`; if a ledger has no epsilon.
+        As of `FairnessReport.from_predictions` and `fpbench.assess`; if a ledger has no epsilon, or
+        bins of numbers would follow people although nothing is public.
     BudgetError
         If the table costs more than remains in the ledger.
     """
@@ -200,6 +223,7 @@ def release(
         )
     if epsilon is not None:
         check_epsilon(epsilon)
+    check_choice("public", public, PUBLIC)
     X, groups, given = read_people(
         X, groups, predictions=predictions, labels=labels, households=households
     )
@@ -214,6 +238,8 @@ def release(
         X, bits, groups, by=by, order=order, bins=bins, labels=labels, metrics=metrics, min_cell=0
     )
     mechanism = {"use": noise, "noise": "secure" if seed is None else "simulation"}
+    if public == "nothing":
+        _check_edges(exact, bins)
     attacks = 0
 
     def draw(value: float) -> tuple[FairnessReport, Assessment]:
@@ -221,7 +247,16 @@ def release(
         if tell is not None:
             tell(f"epsilon {value:g}", attacks)
         attacks += 1
-        report = exact.protect(min_cell=min_cell, noise=mechanism, epsilon=value, rng=seed)
+        if public == "nothing":
+            own = resolve_component("mechanism", mechanism)
+            assert isinstance(own, Mechanism)
+            assert exact.people is not None
+            report = FairnessReport._of(release_secret_sizes(
+                exact.columns, exact.groups, exact.people, own, value, to_generator("rng", seed),
+                order=order, metrics=parse_metrics(metrics), min_cell=min_cell,
+            ))  # fmt: skip
+        else:
+            report = exact.protect(min_cell=min_cell, noise=mechanism, epsilon=value, rng=seed)
         return report, assess(
             report, X, bits, labels, groups, households=households, max_leak=max_leak,
             max_proven=max_proven, seconds=seconds,
@@ -249,11 +284,26 @@ def release(
     columns = {column.name: column.edges for column in exact.columns}
     if ledger is not None and assessment.passes:
         assert report.stated is not None
-        ledger.spend(report.stated.guarantee, f"table {report.hash_values()[:12]}")
+        # Whoever is replaced as a whole may be so in its group alone.
+        paid = replace(report.stated.guarantee, neighbours="attribute")
+        ledger.spend(paid, f"table {report.hash_values()[:12]}")
+    nothing = measure_nothing(exact) if public == "sizes" else None
     return ReportRelease(
-        report, assessment, compare_rates(report, exact), utilities, measure_nothing(exact),
-        columns, order, epsilon is None, seed,
+        report, assessment, compare_rates(report, exact), utilities, nothing, columns, order,
+        epsilon is None, seed, public,
     )  # fmt: skip
+
+
+def _check_edges(exact: FairnessReport, bins: int | Mapping[str, int | Sequence[float]]) -> None:
+    """Refuse columns of numbers whose bins follow the people."""
+    edges = bins if isinstance(bins, Mapping) else {}
+    for column in exact.columns:
+        if column.edges is not None and not isinstance(edges.get(column.name), Sequence):
+            raise InputError(
+                f"column {column.name!r}: its bins follow the people, of whom nothing is public: "
+                f"give their edges, bins = {{{column.name!r}: [...]}}, or cut it into named values "
+                "before"
+            )
 
 
 @check_arguments
@@ -294,6 +344,7 @@ def check_release(
     except (KeyError, TypeError):
         raise InputError("the certificate is none of `fpbench release`") from None
     guarantee = report.stated
+    secret = guarantee is not None and guarantee.guarantee.neighbours == "replace-one"
     exact_law = replace(
         report, law=np.zeros_like(report.law), width=np.zeros_like(report.width), guarantee=None
     )
@@ -312,11 +363,12 @@ def check_release(
         max_proven=max_proven, seconds=seconds,
     )  # fmt: skip
     error = compare_rates(report, wanted).rate_error
+    line = "all numbers are consistent with each other and with these people"
     return {
         "the table is the one that was certified": report.hash_values() == told[0],
         "the table states the guarantee": guarantee is not None
         and [guarantee.guarantee.epsilon, guarantee.guarantee.delta] == told[1:3],
-        "all numbers are consistent with each other and with these people": consistent,
+        **({} if secret else {line: consistent}),
         "the attack proves as many people": int(attack.proven.sum()) == told[3],
         "the leak is the same": abs(attack.leak - stated[0]) < _SAME,
         "it is within the limits": attack.passes,

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
+from fpbench.base.errors import InputError
 from fpbench.claims.count_laws import LAWS, Floats
 from fpbench.components.mechanism import Mechanism
 from fpbench.privacy.marginal_release import (
     Marginals,
     NoisyMarginals,
     fit_people,
+    fit_sizes,
     measure_marginals,
     number_cells,
 )
 from fpbench.reports.defences.counts_with_noise import Counts
-from fpbench.reports.exact_blocks import ExactBlocks
+from fpbench.reports.exact_blocks import ExactBlocks, tabulate
 from fpbench.reports.rows import ReportedPeople, ReportRows, StatedGuarantee
-from fpbench.reports.slices import Codes, number_slices
+from fpbench.reports.slices import REPORT_METRICS, Codes, SliceColumn, number_slices
+
+_KINDS = 2**16
+"""Most combinations of values of secret sizes; the fit of more takes too long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,3 +146,102 @@ def add_fitted_noise(
         "delta": guarantee.delta,
     }
     return replace(published, defences={**published.defences, **record}, guarantee=stated)
+
+
+def release_secret_sizes(
+    columns: Sequence[SliceColumn],
+    groups: Sequence[str],
+    people: ReportedPeople,
+    mechanism: Mechanism,
+    epsilon: float,
+    rng: np.random.Generator,
+    *,
+    order: int,
+    metrics: Sequence[str],
+    min_cell: int,
+) -> ReportRows:
+    """The rows of one table of people that is likely given noisy numbers, where nothing is public.
+
+    Only columns, their values (and whether some are missing) and names of groups are: kinds of
+    people are all combinations of these, whoever there is. `order` and `metrics` say what is
+    published, of cells of at least `min_cell` fitted people.
+    """
+    import pandas as pd
+
+    if type(mechanism).find_noise_law is Mechanism.find_noise_law:
+        raise InputError(
+            f"mechanism {mechanism.name!r} needs public sizes: use discrete-laplace, or leave out "
+            'public = "nothing"'
+        )
+    for name in metrics:
+        if REPORT_METRICS[name].view != "prediction":
+            raise InputError(f"{name!r} is no rate or number by prediction, which noise is for")
+    assert people.groups is not None
+    codes, label, k = people.code(columns), len(columns), len(groups)
+    labelled = sorted({REPORT_METRICS[name].label is not None for name in metrics})
+    if labelled == [False]:
+        codes[:, -2] = 0
+    crossed = [t for size in range(order + 1) for t in combinations(range(label), size)]
+    views = [(*t, *[label] * by, label + 1) for t in crossed for by in labelled]
+    largest = [view for view in views if not any(set(view) < set(other) for other in views)]
+    single = [view for view in views if sum(c < label for c in view) == 1]
+    kinds = _list_kinds([
+        *(np.arange(-bool((own < 0).any()), len(column.values))
+          for own, column in zip(codes.T[:-2], columns, strict=True)),
+        np.arange(1 + labelled[-1]), np.arange(2),
+    ])  # fmt: skip
+    pure = mechanism.guarantee(epsilon, "attribute").delta == 0
+    plan = replace(
+        Marginals.of(kinds, np.ones(len(kinds), np.int64), largest, single, pure=pure), secret=True
+    )
+    true = np.zeros((plan.cells.shape[0], k))
+    for table, own in zip(plan.tables, plan.codes, strict=True):
+        same = number_cells(np.concatenate([kinds, codes]), table)
+        cell = np.full(int(same.max()) + 1, -1)
+        cell[same[: len(kinds)]] = own
+        there = cell[same[len(kinds) :]]
+        np.add.at(true, (there[there >= 0], people.groups[there >= 0]), 1)
+    noisy = measure_marginals(plan, true, mechanism, epsilon, rng)
+    sizes = fit_sizes(plan, noisy)
+    numbers = fit_people(replace(plan, sizes=sizes, secret=False), noisy, k)
+    kind, group = np.divmod(np.repeat(np.arange(numbers.size), numbers.ravel()), k)
+    made: Any = pd.Categorical.from_codes(group, pd.Index(groups))
+    fitted = tabulate(
+        columns, list(kinds[kind, :label].T), made,
+        kinds[kind, -1], kinds[kind, -2], tables=crossed, metrics=metrics,
+    )  # fmt: skip
+    fitted = fitted.take(fitted.base.sum(axis=1) >= max(min_cell, 1))
+    own_counts = Counts.of(fitted)
+    keys = np.column_stack([own_counts.cells, own_counts.label, own_counts.prediction])
+    measured = np.full((len(keys), k), np.nan)
+    width = np.full(len(keys), noisy.width.max(initial=0.0))
+    for table, own in zip(plan.tables, plan.codes, strict=True):
+        mine = ((keys >= 0) == np.isin(np.arange(keys.shape[1]), table)).all(axis=1)
+        same = number_cells(np.concatenate([kinds, keys[mine]]), table)
+        cell = np.zeros(int(same.max()) + 1, np.int64)
+        cell[same[: len(kinds)]] = own
+        measured[mine] = noisy.answers[cell[same[len(kinds) :]]]
+        width[mine] = noisy.width[cell[same[len(kinds) :]]]
+    stated = StatedGuarantee(
+        guarantee=noisy.guarantee,
+        mechanism={"use": mechanism.name, **mechanism.model_dump(mode="json")},
+        epsilon=float(epsilon), changes=int(plan.find_reach(k).l1), fitted=True,
+    )  # fmt: skip
+    done = own_counts.publish(fitted, LAWS.index(noisy.law), width, measured)
+    record = {
+        "min_cell": min_cell, "noise": stated.mechanism, "epsilon": noisy.guarantee.epsilon,
+        "delta": noisy.guarantee.delta, "consistent": True,
+    }  # fmt: skip
+    done = replace(done, n=np.where(done.is_rate, done.n, -1), defences=record)
+    return done.state(stated)
+
+
+def _list_kinds(values: list[Codes]) -> Codes:
+    """(A, C) all combinations of the values of columns; InputError if they are too many."""
+    many = math.prod(len(own) for own in values)
+    if many > _KINDS:
+        raise InputError(
+            f'public = "nothing": the columns have {many:,} combinations of values, and {_KINDS:,} '
+            "can be fitted: name fewer columns (by, --by), or cut them into fewer values"
+        )
+    return np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, len(values))
