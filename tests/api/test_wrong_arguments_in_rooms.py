@@ -185,7 +185,7 @@ INNER = {
     "claims": {"AnyOf", "CombinedFacts", "Condition", "Constraint", "ContradictionError", "Facts",
                "Gap", "Occupied", "Part", "Proportional", "RatesApart", "RatesWithin", "Row",
                "Facts.allows", "Facts.conditions", "Facts.draw_numbers", "Facts.find_broken",
-               "Facts.settle_noise", "Facts.soften", "Facts.weigh", "Facts.weigh_sets",
+               "Facts.drop_derived", "Facts.settle_noise", "Facts.soften", "Facts.weigh", "Facts.weigh_sets",
                "KnownUnfairness.conditions", "RateBounds.conditions", "RateConstraint.conditions",
                "ShareBounds.conditions"},
     "correction": {"ConditionedBeliefs", "CountedProblem", "LikeliestGroups", "OptimalCorrector"},
