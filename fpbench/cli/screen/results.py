@@ -25,8 +25,8 @@ from fpbench.results.waterfall import draw_bar, make_waterfall_sheet
 if TYPE_CHECKING:
     from fpbench.api.reproduce import Reproduction
     from fpbench.results.findings import Findings
-    from fpbench.results.leaderboard import Leaderboard
     from fpbench.results.intervals import Interval
+    from fpbench.results.leaderboard import Leaderboard
 
 MOST = 12
 """Greatest number of lines of a table shown by default."""

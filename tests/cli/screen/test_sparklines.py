@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench.cli.screen.results import LEVELS, draw_sparkline, list_curves
+from fpbench.results.intervals import Interval
 from fpbench.results.leaderboard import Leaderboard, Line
 from fpbench.results.rows.labels import ConfiguredComponent, name_parameters
-from fpbench.results.intervals import Interval
 
 
 def settings(labels):
