@@ -23,8 +23,10 @@ Counts: TypeAlias = NDArray[np.int64]
 Swaps: TypeAlias = NDArray[np.int32]
 """(S, L) atoms, counted from 1: a person of each joins the second group, if negative the first."""
 
-_LIST = 1 << 17
-"""Swaps of a list, about."""
+_LIST, _GROWTH = 1 << 17, 2
+"""Swaps of a list, about; and how often it may double, after searches that show nothing new."""
+_SPARE = 4
+"""Joined swaps, of which some are the same, in terms of the list."""
 _BLOCKS = 32
 """Blocks of sets: lists cancel in all sets of the first blocks."""
 _MERGES = 6
@@ -33,10 +35,8 @@ _RARE_FIRST = 0.0, 0.5, 1.0, 2.0
 """Weights of the logarithm of a set's size in the order of sets."""
 _SLACK = 1, 1, 3, np.inf
 """Counts that can change by less than this, up or down, must not change at all."""
-_STARTS = 32
-"""Worlds from which swaps are sought."""
-_COMPOSED, _LONGEST, _PARTS = 0.5, 32, 4
-"""Share of searches in which known swaps are parts of others, the longest ones, and most parts."""
+_LONGEST, _PARTS = 32, 4
+"""The longest known swaps that are parts of others, and most parts."""
 _TRIES = 64
 """Sums of swaps that are tried in one world, where not all that is known is exact."""
 _IDLE = 16
@@ -44,10 +44,8 @@ _IDLE = 16
 
 
 class _Found(NamedTuple):
-    """Swaps that show somebody, each of which leads from a world to another."""
+    """Swaps that show somebody, each of which leads from the known world to another."""
 
-    start: int
-    """Number of the world."""
     pair: tuple[int, int]
     """The first and the second group."""
     swaps: Swaps
@@ -108,33 +106,32 @@ class WorldSwaps:
         self.sets, self.low, self.high = csr_array(sets.astype(np.int64)), low, high
         self.most, self.allows, self.clauses = most, allows, clauses
         self.exact = bool((low == high).all()) and not clauses
-        self.starts = [world]
+        self.world = world
         self.found: list[_Found] = []
-        self.undone: dict[tuple[int, tuple[int, int]], _Undone] = {}
+        self.undone: dict[tuple[int, int], _Undone] = {}
 
     def show(self, shown: Mask, deadline: float) -> None:
         """Add groups that atoms have people of in worlds near the known one to (A, K)."""
-        idle = 0
+        idle, growth, gains = 0, 0, np.ones(2)  # of searches without and with known swaps
         while idle < _IDLE and time.perf_counter() < deadline:
             todo = (shown.sum(axis=1) == 1) & ((self.most > 0).sum(axis=1) > 1)
             if not todo.any():
                 break
             idle += 1
-            number = int(self.rng.integers(len(self.starts))) if idle > 1 else 0
-            start, one = self.starts[number], self.rng.choice(np.flatnonzero(todo))
+            one = self.rng.choice(np.flatnonzero(todo))
             own = int(shown[one].argmax())
             pair = own, int(self.rng.choice(np.flatnonzero((self.most[one] > 0) & ~shown[one])))
-            undone = self._undo(number, pair) if self.rng.random() < _COMPOSED else None
-            for swaps in self._find(start, pair, todo, deadline, undone):
-                kept = self._keep(start, pair, swaps, shown)
+            composed = int(self.rng.random() * gains.sum() > gains[0])
+            before, undone = shown.sum(), self._undo(pair) if composed else None
+            for swaps in self._find(self.world, pair, todo, deadline, undone, _LIST << growth):
+                kept = self._keep(pair, swaps, shown)
                 if not len(kept):
                     continue
                 idle = 0
-                self.found.append(_Found(number, pair, kept))
+                self.found.append(_Found(pair, kept))
                 shown[abs(kept) - 1, np.where(kept > 0, pair[1], pair[0])] = True
-                if len(self.starts) < _STARTS:
-                    everywhere = np.ones(len(start), np.bool_)
-                    self.starts.append(self._add(start, pair, kept, everywhere)[0])
+            gains[composed] = (gains[composed] + shown.sum() - before + 1) / 2
+            growth = max(growth - 1, 0) if not idle else min(growth + 1, _GROWTH)
 
     def repair(self, deadline: float) -> Counts | None:
         """A world (A, K) by swaps from numbers that have exact counts, but may be out of range."""
@@ -143,7 +140,7 @@ class WorldSwaps:
             missed: Counts = np.maximum(-world, 0) + np.maximum(world - self.most, 0)
             return missed
 
-        world = self.starts[0]
+        world = self.world
         while (missed := miss(world)).any():
             if time.perf_counter() > deadline:
                 return None
@@ -160,29 +157,27 @@ class WorldSwaps:
 
     def list_worlds(self, most: int) -> Iterator[Counts]:
         """At most so many worlds that show what was shown; in each, many swaps are made."""
-        for number, start in enumerate(self.starts):
-            lists: dict[tuple[tuple[int, int], int], list[Swaps]] = {}
-            for own in self.found:
-                if own.start == number:
-                    lists.setdefault((own.pair, own.swaps.shape[1]), []).append(own.swaps)
-            left = {key: np.concatenate(parts) for key, parts in lists.items()}
-            while most > 0 and any(map(len, left.values())):
-                new, free = start, np.ones(len(start), np.bool_)
-                for key, swaps in left.items():
-                    new, taken = self._add(new, key[0], swaps, free)
-                    left[key] = np.delete(swaps, taken, axis=0)
-                most -= 1
-                yield new
+        lists: dict[tuple[tuple[int, int], int], list[Swaps]] = {}
+        for own in self.found:
+            lists.setdefault((own.pair, own.swaps.shape[1]), []).append(own.swaps)
+        left = {key: np.concatenate(parts) for key, parts in lists.items()}
+        while most > 0 and any(map(len, left.values())):
+            new, free = self.world, np.ones(len(self.world), np.bool_)
+            for key, swaps in left.items():
+                new, taken = self._add(new, key[0], swaps, free)
+                left[key] = np.delete(swaps, taken, axis=0)
+            most -= 1
+            yield new
 
-    def _undo(self, start: int, pair: tuple[int, int]) -> _Undone:
+    def _undo(self, pair: tuple[int, int]) -> _Undone:
         """The others of known swaps, for atoms that have nobody who could change the other way."""
-        world, atoms = self.starts[start], len(self.most)
-        known, place, others = self.undone.get((start, pair)) or _Undone(
+        world, atoms = self.world, len(self.most)
+        known, place, others = self.undone.get(pair) or _Undone(
             0, np.zeros(2 * atoms + 1, np.int32), np.zeros((1, _LONGEST - 1), np.int32)
         )
         blocks = [others]
         for own in self.found[known:]:
-            if own.start != start or own.pair not in (pair, pair[::-1]):
+            if own.pair not in (pair, pair[::-1]):
                 continue
             swaps = own.swaps if own.pair == pair else -own.swaps
             if not 1 < (width := swaps.shape[1]) <= _LONGEST:
@@ -195,16 +190,16 @@ class WorldSwaps:
             place[atoms - swaps[row, column]] = sum(map(len, blocks)) + np.arange(len(row))
             blocks.append(rest)
         undone = _Undone(len(self.found), place, np.concatenate(blocks))
-        self.undone[start, pair] = undone
+        self.undone[pair] = undone
         return undone
 
     def _find(
         self, world: Counts, pair: tuple[int, int], todo: Mask, deadline: float,
-        undone: _Undone | None = None,
+        undone: _Undone | None = None, size: int | None = None,
     ) -> Iterator[Swaps]:  # fmt: skip
         """Swaps between two groups that keep the counts that must not change.
 
-        `undone`: known swaps that may be parts of longer ones.
+        `undone`: known swaps that may be parts of longer ones. `size`: swaps of a list, about.
         """
         rng, many = self.rng, np.diff(self.sets.indptr)
         slack = np.minimum(*self._find_slack(world, pair))
@@ -225,12 +220,12 @@ class WorldSwaps:
         yield tokens[wanted & (sums[abs(tokens[:, 0]) - 1, -1] == 0)]
         sums += rng.integers(2**62)  # as many leave a group as join it
         signed = np.concatenate([-sums[::-1], np.zeros_like(sums[:1]), sums]).T.copy()
-        for swaps in _merge(tokens, wanted, signed, rng, deadline):
+        for swaps in _merge(tokens, wanted, signed, rng, deadline, size or _LIST):
             yield from [swaps] if undone is None else undone.insert(swaps)
 
-    def _keep(self, world: Counts, pair: tuple[int, int], swaps: Swaps, shown: Mask) -> Swaps:
+    def _keep(self, pair: tuple[int, int], swaps: Swaps, shown: Mask) -> Swaps:
         """Swaps that lead to worlds, one for each person of whom they show a new group."""
-        alone = shown.sum(axis=1) == 1
+        world, alone = self.world, shown.sum(axis=1) == 1
         fresh = np.stack([~shown[:, own] & alone for own in pair])
         swaps = swaps[self.rng.permutation(len(swaps))]
         if not self.exact:
@@ -306,7 +301,7 @@ def _choose_disjoint(swaps: Swaps, free: Mask) -> NDArray[np.intp]:
 
 
 def _merge(
-    tokens: Swaps, wanted: Mask, sums: Counts, rng: np.random.Generator, deadline: float
+    tokens: Swaps, wanted: Mask, sums: Counts, rng: np.random.Generator, deadline: float, size: int
 ) -> Iterator[Swaps]:
     """Swaps with somebody wanted whose sums cancel.
 
@@ -324,30 +319,44 @@ def _merge(
         start = np.searchsorted(keys, own)
         many = np.searchsorted(keys, own, "right") - start
         # Each of the left is in as many: else few would be in most.
-        each = np.minimum(many, -(-_LIST // max(int(np.count_nonzero(many)), 1)))
+        some = max(int(np.count_nonzero(many)), 1)
+        each = np.minimum(many, -(-size * _SPARE // some))
         who = np.repeat(np.arange(len(left)), each)
         nth = np.arange(len(who)) - np.repeat(np.cumsum(each) - each, each)
         shift = (rng.random(len(left)) * many).astype(np.intp)
-        place = start[who] + (shift[who] + nth) % many[who]
-        joined = np.hstack([left[who], right[order[place]]])
+        place = order[start[who] + (shift[who] + nth) % many[who]]
+        # The same people, joined in another way, are the same swap.
+        name = label(left, left is not right)[who] + label(right)[place]
+        first = np.unique(name, return_index=True)[1]
+        if len(first) > 2 * size:
+            first = rng.choice(first, 2 * size, replace=False)
+        joined = np.hstack([left[who[first]], right[place[first]]])
         atoms = np.sort(abs(joined), axis=1)
-        return joined[(atoms[:, 1:] > atoms[:, :-1]).all(axis=1)]
+        return joined[(atoms[:, 1:] > atoms[:, :-1]).all(axis=1)][:size]
 
     def count(block: int) -> int:
         keys = np.sort(add_up(rest, block))
         found = np.searchsorted(keys, -keys, "right") - np.searchsorted(keys, -keys)
         return int(found.sum())
 
-    swaps, rest, last, block = tokens[wanted], tokens, len(sums) - 1, 0
+    def label(swaps: Swaps, first: bool = False) -> Counts:
+        own: Counts = names[swaps].sum(axis=1)
+        return own + 3 * names[swaps[:, 0]] if first else own
+
+    names: Counts = rng.integers(-(2**62), 2**62, size=len(sums.T))
+    rest, last, block = tokens, len(sums) - 1, 0
+    swaps = rest if wanted.all() else rest[wanted]
     for _ in range(_MERGES):
         found = join(swaps, rest, last)
         yield found
         # The first of a swap is somebody wanted.
-        swaps = swaps[~np.isin(swaps[:, 0], found[:, 0])]
+        if len(found):
+            swaps = swaps[~np.isin(swaps[:, 0], found[:, 0])]
         if not len(swaps) or time.perf_counter() > deadline:
             break
         high = last - 1
         while block < high:
             middle = (block + high + 1) // 2
-            block, high = (middle, high) if count(middle) >= _LIST else (block, middle - 1)
-        swaps, rest = join(swaps, rest, block), join(rest, rest, block)
+            block, high = (middle, high) if count(middle) >= size * _SPARE else (block, middle - 1)
+        joined = join(rest, rest, block)
+        swaps, rest = joined if swaps is rest else join(swaps, rest, block), joined

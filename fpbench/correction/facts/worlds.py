@@ -101,7 +101,9 @@ def find_worlds(
     world = np.zeros(program.possible.shape, np.int64)
     if groups is not None:
         np.add.at(world, (atom, groups[rest]), 1)
-    may, met, parts = program.possible.copy(), world > 0, program.split()
+    may, met = program.possible.copy(), world > 0
+    # Of large parts the largest first: easier than its size tells, it leaves time to others.
+    parts = sorted(program.split(), key=lambda part: (len(part) > _NEAR, -len(part)))
     known = [[] if groups is None else [world[part]] for part in parts]
     sizes = np.array([program.people[part].sum() for part in parts])
     for place, part in enumerate(parts):

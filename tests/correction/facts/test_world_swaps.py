@@ -142,35 +142,42 @@ def test_merged_swaps_keep_all_counts(monkeypatch, seed):
         assert (moved[:, truth == 0] >= 0).all() and (moved[:, truth == 1] <= 0).all()
         assert moved[:, todo].any(axis=1).all()
         assert not (sets @ moved.T).any()
+        named = np.column_stack([swaps[:, 0], moved])  # none is found twice for somebody
+        assert len(np.unique(named, axis=0)) == len(swaps)
 
 
 def test_known_swaps_are_parts_of_others(monkeypatch):
     """Of 250 people in a cell one is of the second group, and takes part whoever else changes."""
-    monkeypatch.setattr(world_swaps, "_LIST", 1 << 15)
+    monkeypatch.setattr(world_swaps, "_LIST", 1 << 12)
     rng = np.random.default_rng(0)
     columns, truth = rng.integers(0, 8, (2000, 6)), (rng.random(2000) < 0.3).astype(int)
     cell = np.flatnonzero(columns[:, 0] == 0)
     truth[cell] = np.arange(len(cell)) == 0
     members = np.hstack([columns[:, [column]] == np.arange(8) for column in range(6)])
     sets, world = csr_array(members.T.astype(np.int64)), np.eye(2, dtype=np.int64)[truth]
-    counts, find = (sets @ world).astype(float), WorldSwaps._find
-
-    def count_left(share):
-        monkeypatch.setattr(world_swaps, "_COMPOSED", share)
-        calls = iter(range(10))
-        monkeypatch.setattr(
-            WorldSwaps, "_find", lambda *given: () if next(calls, None) is None else find(*given)
-        )
-        swaps = WorldSwaps(
-            sets, counts, counts, np.ones_like(world), world,
-            lambda new: bool((sets @ new == counts).all() and (new >= 0).all()), False,
-        )  # fmt: skip
-        shown = world > 0
-        swaps.show(shown, np.inf)
-        assert all(map(swaps.allows, swaps.list_worlds(20)))
-        return (shown.sum(axis=1) == 1).sum()
-
-    assert 3 * count_left(0.5) < count_left(0.0)
+    counts = (sets @ world).astype(float)
+    known = WorldSwaps(
+        sets, counts, counts, np.ones_like(world), world,
+        lambda new: bool((sets @ new == counts).all() and (new >= 0).all()), False,
+    )  # fmt: skip
+    shown, searches = world > 0, iter(range(4))
+    find = known._find
+    monkeypatch.setattr(
+        known, "_find", lambda *given: find(*given) if next(searches, 9) < 4 else ()
+    )
+    known.show(shown, np.inf)
+    assert all(map(known.allows, known.list_worlds(20)))
+    todo = shown.sum(axis=1) == 1
+    parts = set()
+    for swaps in find(world, (0, 1), todo, np.inf, known._undo((0, 1))):
+        moved = np.zeros((len(swaps), len(world)), np.int64)
+        np.put_along_axis(moved, abs(swaps) - 1, np.sign(swaps), axis=1)
+        assert (np.abs(moved).sum(axis=1) == swaps.shape[1]).all()  # all of different people
+        assert not (sets @ moved.T).any()
+        assert (moved[:, truth == 0] >= 0).all() and (moved[:, truth == 1] <= 0).all()
+        if len(swaps):
+            parts.add(swaps.shape[1])
+    assert any(width & (width - 1) for width in parts)  # lists of merged people are powers of two
 
 
 @pytest.mark.slow
