@@ -372,6 +372,46 @@ def test_means_are_rounded_as_they_are_written(texts, numbers, within, tmp_path)
     assert [one.within for one in report.statistics] == pytest.approx([within] * 2)
 
 
+@pytest.mark.parametrize(("heading", "cells", "metric", "values"), [
+    ("Age, mean (SD)", ["41.6 (13.6)", "40.2 (2.5)"], "mean of age", [41.6, 40.2]),
+    ("age (mean (SD))", ["41.6 (13.6)", "40.2 (2.5)"], "mean of age", [41.6, 40.2]),
+    ("age", ["41.6 \u00b1 13.6", "40.2 \u00b1 2.5"], "mean of age", [41.6, 40.2]),
+    ("Age, median [IQR]", ["41.5 [30, 50]", "40.2 [35, 46]"], "median of age", [41.5, 40.2]),
+    ("Average age", ["$41.6", "\u22121,040.2"], "mean of age", [41.6, -1040.2]),
+    ("9th decile of age", ["60", "61.5"], "quantile 0.9 of age", [60, 61.5]),
+    ("Lowest age", ["18", "19"], "quantile 0 of age", [18, 19]),
+    ("AVG(age)", ["41.6", "40.2"], "mean of age", [41.6, 40.2]),
+])  # fmt: skip
+def test_means_and_quantiles_as_people_write_them(heading, cells, metric, values):
+    table = pd.DataFrame({"sex": ["f", "m"], "n": [9, 11], heading: cells})
+    X = pd.DataFrame({"age": np.arange(20.0)})
+    report = FairnessReport.read(table, X=X, group="sex", groups=["f", "m"])
+    assert [one.metric for one in report.statistics] == [metric] * 2
+    assert [one.value for one in report.statistics] == values
+    assert bool(report.unread) == any(mark in cells[0] for mark in "([\u00b1")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_counts_of_numbers_are_of_people_if_nobody_s_is_missing(known):
+    people = pd.DataFrame({"age": np.arange(20.0), "sex": ["f", "m"] * 10})
+    people.loc[0, "age"] = 0 if known else np.nan
+    table = people.groupby("sex").describe()
+    report = FairnessReport.read(table, X=people[["age"]], group="sex")
+    assert report.value.tolist() == [10] * 2 * known
+    assert ("age count: counts those whose 'age' is known" in report.unread) == (not known)
+    assert report.facts(people[["age"]], np.zeros(20)).allows([0, 1] * 10)
+
+
+@pytest.mark.parametrize(("unit", "value"), [("percent", 0.009), ("share", 0.9)])
+def test_percent_of_weighted_rates_is_asked_for(unit, value):
+    X = pd.DataFrame({"wt": np.arange(1.0, 21)})
+    table = pd.DataFrame({"sex": ["f", "m"], "Weighted hires (%)": ["0.9", "0.8"]})
+    with pytest.raises(InputError, match="may be 0.9 percent, or a share of 0.9: say which"):
+        FairnessReport.read(table, X=X, group="sex")
+    read = FairnessReport.read(table, X=X, group="sex", unit=unit)
+    assert read.statistics[0].value == pytest.approx(value)
+
+
 def test_a_mean_with_something_in_brackets_is_not_read(tmp_path):
     file = tmp_path / "means.csv"
     table = {"sex": ["f", "m"], "n": [9, 11], "mean age (hired)": [4.5, 9.5]}

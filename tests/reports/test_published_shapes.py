@@ -101,6 +101,25 @@ SHAPES = {
     "totals over slices": "Hired\nsex,Legal,R&D,Sales,Total\n" + "".join(
         f"{s}," + ",".join(str(BY_BOTH.loc[(d, s), "sum"]) for d in ("Legal", "R&D", "Sales"))
         + f",{BY_SEX.loc[s, 'sum']}\n" for s in ("Female", "Male")),
+    "a grid with rules": "+--------+-----+-------+\n| sex    |   n | hired |\n+========+=====+=======+\n"
+    + write_rows("| {} | {} | {} |\n+--------+-----+-------+\n"),
+    "MySQL": "+------+----------+------------+\n| sex  | COUNT(*) | AVG(hired) |\n+------+----------+------------+\n"
+    + write_rows("| {0} | {1} | {3:.4f} |\n") + "+------+----------+------------+\n2 rows in set (0.00 sec)\n",
+    "polars": "shape: (2, 3)\n\u250c\u2500\u252c\u2500\u252c\u2500\u2510\n\u2502 sex \u2506 n \u2506 hired \u2502\n"
+    "\u2502 --- \u2506 --- \u2506 --- \u2502\n\u2502 str \u2506 i64 \u2506 i64 \u2502\n\u255e\u2550\u256a\u2550\u256a\u2550\u2561\n"
+    + write_rows("\u2502 {} \u2506 {} \u2506 {} \u2502\n") + "\u2514\u2500\u2534\u2500\u2534\u2500\u2518\n",
+    "SQL rollup": "department,sex,cnt,hired\n" + "".join(f"{d},{s},{size},{hired}\n" for (d, s), size, hired, _ in
+        BY_BOTH.itertuples(name=None)) + write_rows("NULL,{},{},{}\n") + f"Sales,NULL,7,3\nNULL,NULL,{N},9\n",
+    "flat columns": "sex,hired_mean,department_count\n" + write_rows("{0},{3:.4f},{1}\n"),
+    "Power BI": "sex,Count of sex,Sum of hired\n" + write_rows("{},{},{}\n"),
+    "names of scikit-learn": "sex,y_true,y_pred,count\n" + "".join(
+        f"{s},{y},{p},{size}\n" for (s, y, p), size in PEOPLE.value_counts(["sex", "good", "hired"]).items()),
+    "numbered rows": "  sex        n mean_pay  rate\n" + "".join(
+        f"{i} {s:<6} {size:>5}   53600. {rate:.3f}\n" for i, (s, size, _, rate) in
+        enumerate(BY_SEX.itertuples(name=None), 1)),
+    "intervals": 'sex,n,"Selection rate (95% CI)"\n' + write_rows('{0},{1},"{3:.1%} (30.1%, 40.2%)"\n'),
+    "numbered footnotes": "sex[1],Applicants[2],Hired %\n" + write_rows("{0},{1},{3:.1%}[3]\n"),
+    "an unweighted base": "sex,Unweighted n,hired\n" + write_rows("{},{},{}\n"),
     "a titled half": "Department: Sales\nSelection rates, 2026\nsex,rate,n\n" + "".join(
         f"{s},{BY_BOTH.loc[('Sales', s), 'mean']:.4f},{BY_BOTH.loc[('Sales', s), 'size']}\n"
         for s in ("Female", "Male")),
@@ -157,6 +176,9 @@ NAMED = "".join(f"{sex},{n}\n" for sex, n in zip(BY_SEX.index, BY_SEX["sum"], st
     (COUNTS.div(COUNTS.sum(axis=1), axis=0).to_string(), "no whole number of people .if it is a rate"),
     ("sex,Hired\nFemale,30%\nMale,44%\n", "'30%' is a share, and no number of people"),
     ("sex,Hires (of qualified),n [18-29]\nFemale,30,9\nMale,44,9\n", "no number of it could be read"),
+    ("sex,decile,n,rate\nFemale,1,9,50%\nMale,1,8,50%\nFemale,2,9,50%\n",
+     "rows 0 and 2 are of the same people, as far as they are read, but not by 'decile': say"),
+    ("sex,n,hired\nFemale,3,1\nUnknown,4,2\n", "--map 'Unknown'=- leaves its numbers out"),
     ('{"sex": "Female", "n": 3, "n": 4}\n{"sex": "Male", "n": 3}', "an object has two values of 'n'"),
     ('{"facets": {"sex": [{"value": "Female", "DPPL": 0.1}]}}', "a value is an object or a list"),
 ])  # fmt: skip
@@ -173,7 +195,27 @@ def test_a_mapped_title_is_settled():
     assert set(read("Hires by sex\nsex,n\n" + NAMED, n="selected").metric) == {"selected"}
 
 
+def test_rows_are_left_out_as_asked():
+    report = read("sex,n,hired\nFemale,3,1\nMale,4,1\nUnknown,4,2\n", Unknown="-")
+    assert report.n.tolist() == [3, 4]
+
+
+@pytest.mark.parametrize(("n", "within"), [(40, 0), (1000, 0.005)])
+def test_rounded_rates_that_fit_are_exact_only_if_no_other_number_fits(n, within):
+    report = read(f"sex,n,Selection rate\nFemale,{n},35%\nMale,{n},45%\n")
+    assert report.within == pytest.approx(within)
+
+
+def test_numbers_of_one_group_before_those_of_slices_are_no_heading():
+    report = read("department,sex,n\n,Female,7\nSales,Female,4\n")
+    assert report.value.tolist() == [7, 4]
+
+
 @pytest.mark.parametrize(("text", "unread"), [
+    ("metric,Female precision,Female n\nprecision,.5,8\naccuracy,.7,8\n",
+     "accuracy Female precision: names two metrics"),
+    ("sex,metric,numerator,denominator\nFemale,TPR,3,4\nFemale,selection rate,6,8\n",
+     "TPR numerator: names two metrics"),
     ("sex,n,Impact ratio\nFemale,3,0.5\nMale,4,1\n", ""),
     ("sex,n,selection rate,Impact ratio\nFemale,4,0.5,0.5\nMale,4,1,1\n", ""),
     ("sex,n,hired,4/5ths rule\nFemale,4,2,no\nMale,4,4,yes\n", ""),

@@ -45,7 +45,7 @@ _INTERVAL = re.compile(
     rf"|[(\[]?\s*(?:\u00b1|\+/-|\+-)\s*{_PLAIN}\s*%?\s*[)\]]?$"
 )
 _MARKS = re.compile(
-    r"(?<=[^\s*])\s*(?:[*\u2020\u2021\u00a7\u00b9\u00b2\u00b3\u2070-\u2079]|[\[(][a-z][\])])+$"
+    r"(?<=[^\s*])\s*(?:[*\u2020\u2021\u00a7\u00b9\u00b2\u00b3\u2070-\u2079]|[\[(][a-z][\])]|(?<=[^\s\d])\[\d\d?\])+$"
 )
 """Marks of footnotes behind a text."""
 _PARTS = re.compile(
@@ -55,6 +55,9 @@ _PARTS = re.compile(
 _REVERSED = re.compile(
     rf"(?P<rate>{_PLAIN})\s*%\s*\(\s*(?P<count>{_PLAIN})(?:\s*(?:/|of|out of)\s*(?P<of>{_PLAIN}))?"
     r"\s*\)"
+)
+_CURRENCY = re.compile(
+    r"^[$\u00a3\u20ac] ?(?=[\d.])|(?<=^-)[$\u00a3\u20ac] ?(?=[\d.])|(?<=\d) ?\u20ac$"
 )
 _LEAST = {">", ">=", "\u2265", "over", "above", "more than", "at least"}
 _STRICT = {"<", ">", "under", "below", "fewer than", "less than", "over", "above", "more than",
@@ -120,7 +123,7 @@ def find_decimal_mark(texts: Iterable[str]) -> str | None:
     """
     told: dict[str, str] = {}
     for text in texts:
-        for number in re.findall(_DIGITS, text):
+        for number in re.findall(_DIGITS, _INTERVAL.sub("", text)):
             marks = [letter for letter in number if letter in ".,"]
             if len(set(marks)) == 2:
                 told.setdefault(marks[-1], text)
@@ -175,7 +178,7 @@ def read_cell(value: object, mark: str = ".") -> Cell | None:
 @lru_cache(maxsize=2**16)
 def _read_text(text: str, mark: str) -> Cell | None:  # noqa: PLR0911, PLR0912
     text = normalize("NFC", text).strip()
-    plain = text.casefold().strip("\u200b")
+    plain = _CURRENCY.sub("", text.casefold().strip("\u200b").replace("\u2212", "-"))
     if plain.startswith(("[", "(")) and plain.endswith(("]", ")")):
         plain = plain[1:-1].strip()
     if not plain or plain in SUPPRESSED:

@@ -47,7 +47,11 @@ _THOUSANDS = re.compile(r"[^,]*\d(?:,\d{3}(?!\d)[^,]*)+")
 _ALIGNED = re.compile(r"\d {2,}[\d.]")
 _NO_ROW = re.compile(r"\s*(?:# (?:A tibble|Groups:).*|(?:<\w+>\s*)+|[-+|=\s]*)")
 """Lines that are drawn, and what R writes above a tibble."""
-_RULE = re.compile(r":?-{2,}:?|={2,}|\+-*")
+_RULE = re.compile(
+    r":?-{2,}:?|={2,}|\+-*|\+[-=+]+\+|[\u2500-\u257f]+|str|bool|cat|[iuf](?:8|16|32|64)"
+)
+"""Of polars, kinds of columns, too."""
+_BARS = str.maketrans(dict.fromkeys("\u2502\u2503\u2506\u2551", "|"))
 
 
 class Grid(NamedTuple):
@@ -185,6 +189,7 @@ def _decode(content: bytes, name: str) -> str:
 
 def _parse_text(text: str, name: str) -> Grid:
     """Fields between commas, semicolons, tabs or bars; or else between several blanks."""
+    text = text.translate(_BARS)
     best: list[list[str]] = []
     score = (0, 0)
     for separator in _SEPARATORS:
@@ -213,9 +218,9 @@ def _parse_text(text: str, name: str) -> Grid:
     if (
         best
         and any(row and row[0] == "" and row[-1] == "" for row in best)
-        and text.lstrip()[:1] == "|"
+        and re.match(r"[|+\u2500-\u257f]|shape: ", text.lstrip())
     ):  # a table of Markdown
-        best = [row[1:-1] for row in best]
+        best = [row[1:-1] if len(row) > 1 else row for row in best]
     if any(mark in text for mark in ("\\", "**", "$")):
         best = [list(map(_drop_markup, row)) for row in best]
     lengths = {len(row) for row in best[1:] if any(row)}
@@ -253,7 +258,7 @@ def _split_aligned(text: str) -> list[list[str]]:
     if sum(map(len, lines)) * bool(lines) > _MOST_CELLS or len(lines) < 2:
         return [[line] for line in lines]
     rows = [re.split(r"\s{2,}|\t", line.strip()) for line in lines]
-    apart = not any(re.search(r"\d%? [\d.]", cell) and read_cell(cell) is None
+    apart = not any(re.search(r"\d[.%]? [\d.]", cell) and read_cell(cell) is None
                     for row in rows for cell in row[1:])  # fmt: skip
     if apart and len(widths := {len(row) for row in rows if len(row) > 1}) == 1 and widths != {2}:
         return rows
@@ -272,6 +277,10 @@ def _split_words(lines: Sequence[str]) -> list[list[str]]:
     Headings are cut so that each but the first is known, and that is as short as can be.
     """
     words = [line.split() for line in lines]
+    body = [own for own in words if own[0].isdigit()]
+    if [own[0] for own in body] == [str(k + 1) for k in range(len(body))]:  # numbers of rows
+        for own in body:
+            del own[0]
     numbers = [
         next((k for k, one in enumerate(reversed(own)) if read_cell(one) is None), 0)
         for own in words

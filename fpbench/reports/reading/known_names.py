@@ -48,21 +48,27 @@ _STATISTICS = {"mean": "mean", "average": "mean", "avg": "mean", "median": "medi
                "total": "sum"}  # fmt: skip
 _WORD = (
     r"mean|average|avg[.]?|median|sum|total|min(?:imum)?|max(?:imum)?|p\d\d?|q[1-3]|"
-    r"\d\d?(?:st|nd|rd|th)[ _-]percentile|(?:lower|upper|first|third)[ _-]quartile"
+    r"\d\d?(?:st|nd|rd|th)[ _-]percentile|(?:lower|upper|first|third)[ _-]quartile|"
+    r"[1-9](?:st|nd|rd|th)[ _-]decile|lowest|highest"
 )
 _OF_A_COLUMN = re.compile(
     rf"[-/ ]*(?:categories|category|(?:group|band|bin|range|interval|quartile)s?|"
-    rf"\((?!(?:{_WORD})\)).*\))$"
+    rf"\((?!(?:{_WORD})\b).*\))$"
 )
 _STATISTIC = re.compile(
-    rf"({_WORD})[ _-](?:of )?(.+)|(.+?)[ _-]*[( _-]({_WORD}|\d\d?(?:\.\d+)?%)\)?", re.IGNORECASE
+    rf"({_WORD})[ _-](?:of )?(.+)|(.+?)[ _-]*[,( _-] *({_WORD}|\d\d?(?:\.\d+)?%)\)?", re.IGNORECASE
 )
+_SPREAD = re.compile(
+    r"\s*(?:[(\[]\s*(?:sd|std|se|iqr|q1 ?[,-] ?q3|range)\s*[)\]]|(?:\u00b1|\+/-)\s*(?:sd|se))(?=\)?$)",
+    re.IGNORECASE,
+)
+"""What a heading says of numbers behind means and medians."""
 _WEIGHTED = re.compile(
     r"weighted[ _-]+(.+)|(.+?)[ _,-]*[( _-]weighted\)?|(.+) weighted by (.+)", re.IGNORECASE
 )
 _WEIGHT = re.compile(r"(?:^|-)(?:p?weights?|p?wgt|wgtp|pwgtp|wts?|fnlwgt)(?:-|$)")
 _QUARTILES = {"q1": 25, "q2": 50, "q3": 75, "lower": 25, "first": 25, "upper": 75, "third": 75,
-              "minimum": 0, "min": 0, "maximum": 100, "max": 100}  # fmt: skip
+              "minimum": 0, "min": 0, "lowest": 0, "maximum": 100, "max": 100, "highest": 100}  # fmt: skip
 _ONE, _ZERO = {"1", "1.0", "true", "yes", "positive"}, {"0", "0.0", "false", "no", "negative"}
 _MOST_VALUES = 1000
 """Different values of a column that cuts slices."""
@@ -72,6 +78,7 @@ def _name_quantile(word: str) -> str:
     """`quantile 0.25` of a word like `p25`, `25th percentile` or `Q1`; `median`, `minimum`."""
     quartile = _QUARTILES.get(re.split("[ _-]", word)[0])
     share = float(re.sub(r"[^\d.]", "", word)) if quartile is None else quartile
+    share *= 10 if "decile" in word else 1
     named = {0.0: "minimum", 50.0: "median", 100.0: "maximum"}.get(share)
     return named or f"quantile {share / 100:g}"
 
@@ -164,6 +171,7 @@ class KnownNames:
         """
         if weighted := self._find_weighted(text):
             return weighted
+        text = _SPREAD.sub("", text)
         match = _STATISTIC.fullmatch(" ".join(text.split()))
         if match is None or fold(text) in self._columns:
             return ""
@@ -200,6 +208,10 @@ class KnownNames:
         """The people's columns that are called weights."""
         return [name for name in self.features if self.frame is not None
                 and _WEIGHT.search(fold(name)) and _is_numeric(self.frame[name])]  # fmt: skip
+
+    def is_complete(self, name: str) -> bool:
+        """Whether everybody has a value of a column, as far as is known."""
+        return self.frame is None or name not in self.frame or not self.frame[name].isna().any()
 
     def find_scores(self, text: str) -> str:
         """The people's column of numbers whose thresholds a name like `score at least` tells."""
@@ -319,7 +331,7 @@ class KnownNames:
             raise InputError(
                 f"{where}: {text!r} is the group of none of the people; "
                 f"{suggest_name(text, sorted(values.values()))} (--map {text!r}=GROUP says which "
-                "it is)"
+                f"it is; --map {text!r}=- leaves its numbers out)"
             )
         return found
 

@@ -79,10 +79,15 @@ _HEADS = {
 _COUNTING = {"1": {"": "selected", "1": "true-positives", "0": "false-positives"},
              "0": {"": "rejected", "1": "false-negatives", "0": "true-negatives"}}  # fmt: skip
 _AGGREGATES = {
-    PREDICTION: {"mean": "selection-rate", "average": "selection-rate", "sum": "selected",
-     "count": "people", "size": "people"},
-    LABEL: {"mean": "prevalence", "average": "prevalence", "sum": "labelled", "count": "people"},
+    key: {"mean": rate, "average": rate, "avg": rate, "sum": number, "count": "people",
+          "size": "people"}
+    for key, rate, number in ((PREDICTION, "selection-rate", "selected"),
+                              (LABEL, "prevalence", "labelled"))
 }  # fmt: skip
+_CALLED = {
+    PREDICTION: {"predicted", "prediction", "y-pred", "predicted-label"},
+    LABEL: {"actual", "label", "y-true", "true-label", "ground-truth"},
+}
 _GENERIC = {"n", "count", "counts", "number", "size", "frequency", "freq", "anzahl", "effectif"}
 """Names of numbers of those whom a title names."""
 _COMPARES = "compares groups"
@@ -90,7 +95,8 @@ _COMPARES = "compares groups"
 _EXCEL = {"row-labels", "column-labels", "zeilenbeschriftungen", "spaltenbeschriftungen"}
 _PUBLISHED = {"s", "z", "safe", "published", "ok", "pass", "", "false", "0", "no"}
 _FOOTNOTE = re.compile(
-    r"(?:note|source|\*|\u2020|quelle|[(\[]?[a-z\d][)\]]|[\u00b9\u00b2\u00b3])", re.IGNORECASE
+    r"(?:note|source|\(?[\d,]+ rows?\b|\*|\u2020|quelle|[(\[]?[a-z\d][)\]]|[\u00b9\u00b2\u00b3])",
+    re.IGNORECASE,
 )
 _SIZED = re.compile(
     r"(.*[^\s(\[,])[\s(\[,]+n\s*[=:]\s*(\d{1,3}(?:[, \u00a0]\d{3})+|\d+)\s*[)\]]?", re.IGNORECASE
@@ -99,6 +105,8 @@ _SIZED = re.compile(
 _NUMBER_OF = {"n", "num", "number", "number-of", "count", "count-of", "no"}
 _NUMBERS = {"n", "count", "percent", "pct"}
 """What may stand before, and behind, the group that a heading of numbers names."""
+_CALL = re.compile(r"^(avg|sum|count|min|max|mean|median)\((\w+)\)$", re.IGNORECASE)
+"""A heading of SQL."""
 _MOST_HEADS = 5
 MOST_SHARE = 2
 """The greatest comparison of rates that is not in percent."""
@@ -337,6 +345,11 @@ def _find_counted(told: Reading | None, keys: dict[str, str]) -> Reading | None:
     return Reading(metric) if is_statistic(metric) else None
 
 
+def _is_beside(metric: str, row: str) -> bool:
+    """Whether a column of a metric may stand in a row of one, as numbers of people beside rates."""
+    return metric in (row, "people") or (metric, row) == ("selected", "selection-rate")
+
+
 def _check_same(one: dict[str, str], other: dict[str, str], where: str) -> None:
     """Refuse a number that is of two groups."""
     for key, value in other.items():
@@ -387,18 +400,22 @@ class _Block:
         while depth < min(_MOST_HEADS, len(rows) - 1):
             row = rows[depth]
             own = _list_filled(row)
+            # One heading above is of several columns: blanks follow it, or it is repeated.
+            wide = any(map(_is_blank, rows[depth - 1])) or len(
+                set(map(str, rows[depth - 1]))
+            ) < len(rows[depth - 1])
             texts = (
                 len(own) > 1
                 and _is_heading(row, self.names)
-                and (
-                    any(_is_blank(cell) for cell in rows[depth - 1])
-                    or all(self.names.find_group(str(row[j])) for j in own[1:])
-                    or len(set(map(str, rows[depth - 1]))) < len(rows[depth - 1])
-                )
+                and (wide or all(self.names.find_group(str(row[j])) for j in own[1:]))
             )
-            bits = _is_blank(row[0]) and (
-                all(not _is_blank(later[0]) for later in rows[depth + 1 :])
-                or all(self.names.read_bit(str(row[j])) for j in own)
+            bits = (
+                wide
+                and _is_blank(row[0])
+                and (
+                    all(not _is_blank(later[0]) for later in rows[depth + 1 :])
+                    or all(self.names.read_bit(str(row[j])) for j in own)
+                )
             )
             if not (texts or (bits and len(own) > 1)):
                 break
@@ -516,8 +533,26 @@ class _Block:
         self.mark = self._find_mark(columns, numbers)
         keys = [j for j, column in enumerate(columns) if column.key]
         rows = list(self._read_rows(columns, keys, numbers))
+        self._check_rows(columns, rows)
         self.layout.facts += self._find_sizes(columns)
         self.layout.facts += self._make_facts(columns, numbers, rows)
+
+    def _check_rows(
+        self, columns: list[_Column], rows: list[tuple[int, dict[str, str], list[Any]]]
+    ) -> None:
+        """Refuse rows of the same people that a column which is not read tells apart."""
+        unread = [j for j, column in enumerate(columns) if column.unread and not column.follows]
+        first: dict[frozenset[tuple[str, str]], tuple[int, list[Any]]] = {}
+        for place, keys, row in rows:
+            other, before = first.setdefault(frozenset(keys.items()), (place, row))
+            apart = next((j for j in unread if str(row[j]) != str(before[j])), None)
+            if apart is not None and keys.keys() & {*self.names.secrets}:
+                name = columns[apart].name
+                raise InputError(
+                    f"{self.grid.name}: rows {other} and {place} are of the same people, as far as "
+                    f"they are read, but not by {name!r}: say what it is, --map {name!r}=COLUMN, "
+                    f"or leave it out, --map {name!r}=-"
+                )
 
     def _settle_meaning(self, column: _Column, columns: list[_Column], j: int) -> None:
         """Refuse a heading of two meanings, unless the numbers beside say the same."""
@@ -553,6 +588,9 @@ class _Block:
         if whole == "-" or (textual and is_comparing(column.name)):
             why = "is left out as asked" if whole == "-" else _COMPARES
             return replace(column, unread=why, follows=True)
+        number = names.find_number(whole)
+        if number and filled and all(re.search(r"\u00b1|\+/-", str(cell)) for cell in filled):
+            whole = f"mean of {number}"
         if whole != column.name:
             parts = [("", whole)]
         special = self._find_special(parts, filled, textual)
@@ -575,7 +613,7 @@ class _Block:
             key = names.find_column(column.name) or unknown_people
             return replace(column, key=key or self._find_key(column.name, filled))
         unknown: list[str] = []
-        parts = self._find_aggregates(self._name_levels(parts))
+        parts = self._name_counts(self._find_aggregates(self._name_levels(parts)), column)
         for place, ((_, one), (_, other)) in enumerate(itertools.pairwise(parts)):
             if names.find_statistic(both := f"{one} {other}"):
                 parts = [*parts[:place], ("", both), *parts[place + 2 :]]
@@ -607,8 +645,11 @@ class _Block:
     def _find_aggregates(self, parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """A heading like `mean` and `hired`, or `Sum of hired`, as that of a metric."""
         of_each = re.compile(
-            r"(?<=^sum) of |(?<=^count) of |(?<=^mean) of |(?<=^average) of ", re.IGNORECASE
+            r"(?<=^sum) of |(?<=^count) of |(?<=^mean) of |(?<=^average) of |(?<=^avg) of |"
+            r"_(?=(?:mean|sum)$)",
+            re.IGNORECASE,
         )
+        parts = [(level, _CALL.sub(r"\1 of \2", text)) for level, text in parts]
         both = [(level, one) for level, text in parts for one in of_each.split(text)]
         counted = self.names.find_counted
         of = next((_AGGREGATES[own] for _, text in both if (own := counted(text))), {})
@@ -616,6 +657,18 @@ class _Block:
             return parts
         return [(level, of.get(hyphenate(text), text)) for level, text in both
                 if not counted(text)]  # fmt: skip
+
+    def _name_counts(self, parts: list[tuple[str, str]], column: _Column) -> list[tuple[str, str]]:
+        """A heading like `pay` and `count`, or `Count of pay`, as of those who have a number."""
+        both = " ".join(text for _, text in parts)
+        match = re.fullmatch(r"count (?:of )?(.+)|(.+)[_ ]count", both, re.IGNORECASE)
+        name = self.names.find_column(match[1] or match[2]) if match else None
+        if name is None or self.names.find_counted(name):
+            return parts
+        if self.names.is_complete(name):
+            return [("", "people")]
+        column.unread = f"counts those whose {name!r} is known"
+        return parts
 
     @staticmethod
     def _has_digits(cell: Any) -> bool:
@@ -639,7 +692,10 @@ class _Block:
             return _METRIC
         if own in _HEADS[_STATUS] and textual and len(set(map(str, cells))) <= 6:
             return _STATUS
-        if (counted := self.names.find_counted(text)) is not None:
+        counted = self.names.find_counted(text)
+        if counted is None and self.names.predictions and not self.names.find_column(text):
+            counted = next((key for key, called in _CALLED.items() if own in called), None)
+        if counted is not None:
             bits = [self.names.read_bit(str(cell)) for cell in cells if not is_total(str(cell))]
             # It is a number of people where each combination of keys has one row.
             keys = [k for k, head in enumerate(self.heads[-1]) if self.names.find_column(head)]
@@ -689,7 +745,8 @@ class _Block:
         texts = list(dict.fromkeys(str(cell) for cell in cells if not is_total(str(cell))))
         known = self.names
         if any(map(self._is_metric, texts)) and not any(
-            known.find_value(text) or known.find_column(text) for text in texts
+            known.find_value(text) or (known.find_column(text) and not self._is_metric(text))
+            for text in texts
         ):
             return _METRIC
         if known.frame is None and not any(map(known.find_group, texts)):
@@ -773,9 +830,9 @@ class _Block:
     def _read_name(self, text: str) -> tuple[Reading | None, bool]:
         """What a name of numbers tells, and if in percent; of medians, `median of age`."""
         statistic = self.names.find_statistic(text)
-        if statistic:
-            return Reading(statistic), False
         reading, percent = read_heading(text)
+        if statistic:
+            return Reading(statistic), percent
         if self.names.is_column(text):
             return None, percent
         compared = read_comparison(text) if reading is None else ""
@@ -853,7 +910,7 @@ class _Block:
             column.keys.pop("@value")
             return column
         if unknown and column.reading is None and PREDICTION not in column.keys:
-            text = unknown[0]
+            text = next((one for one in unknown if hyphenate(one) in UNREAD), unknown[0])
             self._refuse_misspelling(text)
             why = self._explain(text)
             if not cells or (
@@ -1098,6 +1155,7 @@ class _Block:
             if own:
                 rows.append((place, section, row))
         plain = [(p, s, [str(r[j]).strip() for j in keys]) for p, s, r in rows]
+        left = [any(self.names.map(text) == "-" for text in texts) for _, _, texts in plain]
         down: list[list[str]] = []
         for _, _, texts in plain:
             filled = list(texts)
@@ -1114,7 +1172,9 @@ class _Block:
             if alike[0] or (self.grid.sparse and not alike[1]):
                 chosen = down
         result = []
-        for (place, own_section, row), texts in zip(rows, chosen, strict=True):
+        for (place, own_section, row), texts, is_left in zip(rows, chosen, left, strict=True):
+            if is_left:
+                continue
             where = f"{self.grid.name}, row {place}"
             read = self._read_keys(columns, keys, texts, own_section or self.title, where)
             result.append((place, {**parents.get(place, {}), **read}, row))
@@ -1175,6 +1235,8 @@ class _Block:
         own = names.find_values(key) if key != _LEVEL else {}
         if is_total(text) and fold(text) not in own:
             return
+        if fold(text) in ("null", "(null)") and key != _LEVEL and names.is_complete(key):
+            return  # as of a rollup in SQL
         if key == _LEVEL:
             self._read_level(read, text, where)
         elif key not in names.secrets:
@@ -1241,11 +1303,19 @@ class _Block:
                 _check_same(own, column.keys, f"{self.grid.name}, row {place}")
                 both = {**self.titled, **own, **column.keys}
                 told = column.reading or reading
+                if reading and told and not _is_beside(told.metric, reading.metric):
+                    self.layout.unread[f"{text} {column.name}"] = "names two metrics"
+                    continue
                 told = _find_counted(told, both)
                 if told is None:
                     continue
                 both = {key: value for key, value in both.items() if not key.startswith("@")}
                 cell = self._read(row[j], place, j, columns)
+                if is_statistic(told.metric) and [what for what, _ in cell.parts] == [
+                    "count", "rate"
+                ]:  # fmt: skip
+                    self.layout.unread[column.name] = "its numbers in brackets"
+                    cell = cell.parts[0][1]
                 if hidden and not cell.hidden and fold(status) != "suppressed":
                     raise InputError(
                         f"{self.grid.name}, row {place}, column {column.name!r}: is marked "

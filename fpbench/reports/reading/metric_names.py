@@ -56,7 +56,8 @@ _SAME: Mapping[str, str] = {
     "population, frequency, freq, total-applicants, denominator, headcount, observations, obs, "
     "persons, individuals, employees, sample, cases, num-instances, applications, members, anzahl, "
     "base, applied, "
-    "effectif, numerosita, recuento, haeufigkeit, bewerber, total-people, n-obs",
+    "effectif, numerosita, recuento, haeufigkeit, bewerber, total-people, n-obs, cnt, "
+    "example-count, examples",
 }
 _FROM_ONE: Mapping[str, str] = {
     "selection-rate": "rejection-rate, denial-rate, negative-rate",
@@ -116,6 +117,10 @@ OF_ALL = re.compile(r"^(?:percent|percentage|pct|share|proportion|fraction)-of-"
 """A group's share of all selected people, or the selected people's of a group."""
 _BOTH = re.compile(r",? *\(?(?:\bn|\bno\.?|\bnumber|#) *[(\[,/] *%[)\]]?")
 """Of numbers with percentages behind them, as `n (%)`."""
+_INTERVAL = re.compile(
+    r"(?<=\w)[,;]? *[(\[] *(?:\d\d(?:[.]\d)? ?% ?)?(?:ci|confidence intervals?) *[)\]]$"
+)
+"""Of numbers with intervals behind them."""
 _BRACKETS = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
 _UNITS = re.compile(
     r"(?:in )?(?:percent|number|pct|shares?|proportions?|decimals?)|n(?: ?= ?[\d,]+)?|no"
@@ -139,7 +144,8 @@ def read_heading(text: str) -> tuple[Reading | None, bool]:
 
     None for a heading of another meaning.
     """
-    text = _BOTH.sub(" ", drop_marks(text).casefold()).replace("unweighted", " ")
+    text = _BOTH.sub(" ", _INTERVAL.sub("", drop_marks(text).casefold()))
+    text = text.replace("unweighted", " ")
     percent = bool(re.search(r"%|\b(?:percent|percentage|pct)\b", text))
     plain = text.replace("#", " number ").replace("%", " percent ")
     plain = _BRACKETS.sub(lambda match: " " if _is_unit(match[1]) else f" {match[1]} ", plain)

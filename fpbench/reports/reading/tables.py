@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -64,8 +64,9 @@ class TableReading:
             return ""
         listed = "; ".join(f"{name}: {why}" for name, why in list(self.unread.items())[:_LISTED])
         more = len(self.unread) - _LISTED
+        columns = max(self.columns, len(self.unread))  # or rows of metrics
         return escape_unprintable(
-            f"not read: {len(self.unread)} of {count_noun(self.columns, 'column')} "
+            f"not read: {len(self.unread)} of {count_noun(columns, 'column')} "
             f"({listed}{f'; and {more} more' if more > 0 else ''}); they may reveal more"
         )
 
@@ -542,16 +543,20 @@ class _Builder:
             percent = any(f.percent for f in facts)
             values = {f.cell.low for f in facts}
             if percent and values - {0.0}:
-                raise InputError(
-                    f"{first.where}: {first.cell.text!r} below {first.reading.metric} in percent "
-                    f"may be {first.cell.low:g} percent, or a share of {first.cell.low:g}: say "
-                    "which, unit='percent' or unit='share' (--unit)"
-                )
+                self._ask_unit(first)
             possible = {1.0: possible[1.0]}
         ((unit, half),) = possible.items()
         assert half is not None
         self.units.add("percent" if unit == 0.01 else "shares" if unit == 1 else "per thousand")
         return unit, half
+
+    @staticmethod
+    def _ask_unit(first: Fact) -> NoReturn:
+        raise InputError(
+            f"{first.where}: {first.cell.text!r} below {first.reading.metric} in percent may be "
+            f"{first.cell.low:g} percent, or a share of {first.cell.low:g}: say which, "
+            "unit='percent' or unit='share' (--unit)"
+        )
 
     def _read_numbers(self, facts: list[Fact]) -> tuple[float, float]:
         """The unit of a column of means or sums, and how far its numbers are from the truth."""
@@ -566,9 +571,12 @@ class _Builder:
                 "units: write all alike"
             )
         metric = facts[0].reading.metric
-        points = (is_comparison(metric) or is_weighted(metric)) and any(
-            f.cell.high > MOST_SHARE for f in facts
-        )
+        shares = is_comparison(metric) or is_weighted(metric)
+        points = shares and any(f.cell.high > MOST_SHARE for f in facts)
+        if shares and not points and not facts[0].cell.unit and any(f.percent for f in facts):
+            if self.unit is None and any(f.cell.low for f in facts):
+                self._ask_unit(facts[0])
+            points = self.unit == "percent"
         step, unit = 10.0**-digits, facts[0].cell.unit or (0.01 if points else 1.0)
         if digits >= FULL or (self.decimals is not None and self.decimals >= FULL):
             return unit, 0.0
@@ -592,10 +600,10 @@ class _Builder:
             off = abs(people - round(people))
             exact &= off <= WHOLE
             fits &= off <= half * n + WHOLE
-            spread |= half * n >= 0.5
+            spread |= half * n > 0.5 + WHOLE
         if self.decimals is not None:
             return half if fits else None
-        if digits >= FULL or (sized and exact):
+        if digits >= FULL or (sized and exact and not spread):
             return 0.0 if exact else None
         return half if fits else None
 
