@@ -379,7 +379,7 @@ def test_means_are_rounded_as_they_are_written(texts, numbers, within, tmp_path)
     ("Age, median [IQR]", ["41.5 [30, 50]", "40.2 [35, 46]"], "median of age", [41.5, 40.2]),
     ("Average age", ["$41.6", "\u22121,040.2"], "mean of age", [41.6, -1040.2]),
     ("9th decile of age", ["60", "61.5"], "quantile 0.9 of age", [60, 61.5]),
-    ("Lowest age", ["18", "19"], "quantile 0 of age", [18, 19]),
+    ("Lowest age", ["18", "19"], "minimum of age", [18, 19]),
     ("AVG(age)", ["41.6", "40.2"], "mean of age", [41.6, 40.2]),
 ])  # fmt: skip
 def test_means_and_quantiles_as_people_write_them(heading, cells, metric, values):
@@ -392,14 +392,20 @@ def test_means_and_quantiles_as_people_write_them(heading, cells, metric, values
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_counts_of_numbers_are_of_people_if_nobody_s_is_missing(known):
+def test_counts_of_numbers_are_of_people_if_nobody_s_is_missing(known, tmp_path):
     people = pd.DataFrame({"age": np.arange(20.0), "sex": ["f", "m"] * 10})
     people.loc[0, "age"] = 0 if known else np.nan
     table = people.groupby("sex").describe()
-    report = FairnessReport.read(table, X=people[["age"]], group="sex")
-    assert report.value.tolist() == [10] * 2 * known
-    assert ("age count: counts those whose 'age' is known" in report.unread) == (not known)
-    assert report.facts(people[["age"]], np.zeros(20)).allows([0, 1] * 10)
+    titled = "Summary of age\n\n" + table["age"].to_csv()
+    for form in (table.to_csv(), table.T.to_csv(), titled):
+        (tmp_path / "table.csv").write_text(form)
+        report = FairnessReport.read(
+            tmp_path / "table.csv", X=people[["age"]], group="sex", groups=["f", "m"]
+        )
+        assert len(report.statistics) == 12
+        assert report.value.tolist() == [10] * 2 * known
+        assert ("count: counts those whose 'age' is known" in report.unread) == (not known)
+        assert report.facts(people[["age"]], np.zeros(20)).allows([0, 1] * 10)
 
 
 @pytest.mark.parametrize(("unit", "value"), [("percent", 0.009), ("share", 0.9)])

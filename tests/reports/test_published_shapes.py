@@ -176,6 +176,7 @@ NAMED = "".join(f"{sex},{n}\n" for sex, n in zip(BY_SEX.index, BY_SEX["sum"], st
     (COUNTS.div(COUNTS.sum(axis=1), axis=0).to_string(), "no whole number of people .if it is a rate"),
     ("sex,Hired\nFemale,30%\nMale,44%\n", "'30%' is a share, and no number of people"),
     ("sex,Hires (of qualified),n [18-29]\nFemale,30,9\nMale,44,9\n", "no number of it could be read"),
+    ("sex,n,hired\nFemale,1,234,567\nMale,9,8\n", "line 2: has 4 fields below 3 headings"),
     ("sex,decile,n,rate\nFemale,1,9,50%\nMale,1,8,50%\nFemale,2,9,50%\n",
      "rows 0 and 2 are of the same people, as far as they are read, but not by 'decile': say"),
     ("sex,n,hired\nFemale,3,1\nUnknown,4,2\n", "--map 'Unknown'=- leaves its numbers out"),

@@ -228,12 +228,27 @@ def _parse_text(text: str, name: str) -> Grid:
         best and lengths == {len(best[0]) + 1} and len(best) > 2
     ):  # R's names of rows have no heading
         best[0] = ["", *best[0]]
+    elif "," in text and not sparse:
+        _check_widths(best, name)
     rules = [bool(row) and all(_RULE.fullmatch(field) for field in row if field) and any(row)
              for row in best]  # fmt: skip
     _check_size(best, name)
     return Grid(
         name, [row for row, rule in zip(best, rules, strict=True) if not rule], sparse=sparse
     )
+
+
+def _check_widths(rows: Sequence[Sequence[str]], name: str) -> None:
+    """Refuse a row with more numbers than headings: one may be cut at its comma."""
+    heads: Sequence[str] = ()
+    for place, row in enumerate(rows):
+        if len(row) > 1 and all(read_cell(cell) is None for cell in row if cell):
+            heads = row
+        elif heads and any(row[len(heads) :]):
+            raise InputError(
+                f"{name}, line {place + 1}: has {len(row)} fields below {len(heads)} headings: put "
+                "numbers with commas in quotes"
+            )
 
 
 def _split_latex(text: str) -> list[list[str]]:

@@ -59,7 +59,8 @@ _STATISTIC = re.compile(
     rf"({_WORD})[ _-](?:of )?(.+)|(.+?)[ _-]*[,( _-] *({_WORD}|\d\d?(?:\.\d+)?%)\)?", re.IGNORECASE
 )
 _SPREAD = re.compile(
-    r"\s*(?:[(\[]\s*(?:sd|std|se|iqr|q1 ?[,-] ?q3|range)\s*[)\]]|(?:\u00b1|\+/-)\s*(?:sd|se))(?=\)?$)",
+    r"\s*(?:[(\[]\s*(?:sd|std|se|iqr|q1 ?[,-] ?q3|range)\s*[)\]]|(?:\u00b1|\+/-)\s*(?:sd|se))"
+    r"(?=\)?$)",
     re.IGNORECASE,
 )
 """What a heading says of numbers behind means and medians."""
@@ -68,7 +69,8 @@ _WEIGHTED = re.compile(
 )
 _WEIGHT = re.compile(r"(?:^|-)(?:p?weights?|p?wgt|wgtp|pwgtp|wts?|fnlwgt)(?:-|$)")
 _QUARTILES = {"q1": 25, "q2": 50, "q3": 75, "lower": 25, "first": 25, "upper": 75, "third": 75,
-              "minimum": 0, "min": 0, "lowest": 0, "maximum": 100, "max": 100, "highest": 100}  # fmt: skip
+              "minimum": 0, "min": 0, "lowest": 0, "maximum": 100, "max": 100,
+              "highest": 100}  # fmt: skip
 _ONE, _ZERO = {"1", "1.0", "true", "yes", "positive"}, {"0", "0.0", "false", "no", "negative"}
 _MOST_VALUES = 1000
 """Different values of a column that cuts slices."""

@@ -63,6 +63,8 @@ _ATTRIBUTE = "@attribute"
 _LEVEL = "@level"
 """A column of groups of several attributes, and one that names these."""
 _STATUS = "@status"
+_NUMBER = "@number"
+"""The people's numbers that a row's statistic is of."""
 _CUT = "@threshold"
 _HEADS = {
     _METRIC: {"metric", "measure", "statistic", "indicator", "metrics", "kpi", "metric-name"},
@@ -105,6 +107,16 @@ _SIZED = re.compile(
 _NUMBER_OF = {"n", "num", "number", "number-of", "count", "count-of", "no"}
 _NUMBERS = {"n", "count", "percent", "pct"}
 """What may stand before, and behind, the group that a heading of numbers names."""
+_SUMMARY = re.compile(
+    r"^(?:(?:summary|descriptive)(?: statistics)? (?:of|for)(?: variables?:)? )|"
+    r"(?: by \w+)$", re.IGNORECASE,
+)  # fmt: skip
+"""What a title says around the name of numbers."""
+_BARE = re.compile(
+    r"mean|average|median|sum|count|min(?:imum)?|max(?:imum)?|p\d\d?|q[1-3]|\d\d?(?:\.\d+)?%|freq\.?|n",
+    re.IGNORECASE,
+)
+"""Statistics of numbers that a title names."""
 _CALL = re.compile(r"^(avg|sum|count|min|max|mean|median)\((\w+)\)$", re.IGNORECASE)
 """A heading of SQL."""
 _MOST_HEADS = 5
@@ -374,6 +386,9 @@ class _Block:
         self.sizes = self._split_sizes()
         self.mark = "."
         self.titled = self._read_titles()
+        numbers = {n for one in titles if (n := names.find_number(_SUMMARY.sub("", one)))}
+        self.number = min(numbers) if len(numbers) == 1 else ""
+        """The people's numbers that titles say statistics are of."""
         self.name = f"{grid.name}{f', below {show_value(title)}' if title else ''}"
 
     def _find_heads(self, rows: list[list[Any]]) -> tuple[int, tuple[str, ...]]:
@@ -613,11 +628,7 @@ class _Block:
             key = names.find_column(column.name) or unknown_people
             return replace(column, key=key or self._find_key(column.name, filled))
         unknown: list[str] = []
-        parts = self._name_counts(self._find_aggregates(self._name_levels(parts)), column)
-        for place, ((_, one), (_, other)) in enumerate(itertools.pairwise(parts)):
-            if names.find_statistic(both := f"{one} {other}"):
-                parts = [*parts[:place], ("", both), *parts[place + 2 :]]
-                break
+        parts = self._name_statistics(self._find_aggregates(self._name_levels(parts)), column)
         if any((cell := read_cell(one)) and cell.parts for one in filled if isinstance(one, str)):
             parts = [(level, _PERCENT.sub("", text)) for level, text in parts]
         for level, text in parts:
@@ -658,17 +669,28 @@ class _Block:
         return [(level, of.get(hyphenate(text), text)) for level, text in both
                 if not counted(text)]  # fmt: skip
 
-    def _name_counts(self, parts: list[tuple[str, str]], column: _Column) -> list[tuple[str, str]]:
-        """A heading like `pay` and `count`, or `Count of pay`, as of those who have a number."""
-        both = " ".join(text for _, text in parts)
-        match = re.fullmatch(r"count (?:of )?(.+)|(.+)[_ ]count", both, re.IGNORECASE)
+    def _name_statistics(
+        self, parts: list[tuple[str, str]], column: _Column
+    ) -> list[tuple[str, str]]:
+        """A heading like `pay` and `mean`, or `Count of pay`, as that of one statistic."""
+        if self.number and len(parts) == 1 and _BARE.fullmatch(parts[0][1]):
+            parts = [("", self.number), *parts]  # as `mean` below `Summary of age`
+        for place, ((_, one), (_, other)) in enumerate(itertools.pairwise(parts)):
+            if self.names.find_statistic(both := f"{one} {other}"):
+                return [*parts[:place], ("", both), *parts[place + 2 :]]
+        reading, why = self._count_known(" ".join(text for _, text in parts))
+        column.unread = why
+        return parts if reading is None else [("", reading.metric)]
+
+    def _count_known(self, text: str) -> tuple[Reading | None, str]:
+        """What a heading like `Count of pay` tells; or why it is not read."""
+        match = re.fullmatch(r"count (?:of )?(.+)|(.+)[_ ](?:count|freq\.?|n)", text, re.IGNORECASE)
         name = self.names.find_column(match[1] or match[2]) if match else None
         if name is None or self.names.find_counted(name):
-            return parts
+            return None, ""
         if self.names.is_complete(name):
-            return [("", "people")]
-        column.unread = f"counts those whose {name!r} is known"
-        return parts
+            return Reading("people"), ""
+        return None, f"counts those whose {name!r} is known"
 
     @staticmethod
     def _has_digits(cell: Any) -> bool:
@@ -1212,6 +1234,8 @@ class _Block:
         for j, text in zip(keys, texts, strict=True):
             if columns[j].key == _ATTRIBUTE and text:
                 attribute = names.find_column(text) or text
+                if number := names.find_number(text):
+                    read[_NUMBER] = number
         for j, text in zip(keys, texts, strict=True):
             key = columns[j].key
             if key in (_METRIC, _STATUS):
@@ -1280,17 +1304,21 @@ class _Block:
             hidden = fold(status) not in _PUBLISHED
             reading, percent = None, False
             if text := keys.get(_METRIC, ""):
+                text = f"{keys[_NUMBER]} {text}" if _NUMBER in keys else text
                 reading, percent = self._read_name(self.names.map(text))
+                reading = self._count_known(text)[0] or reading
                 if is_total(text):
                     reading = Reading("people")
                 if reading is None:
                     self._refuse_misspelling(text)
                     where = self.layout.follows if is_comparing(text) else self.layout.unread
-                    where[text] = self._explain(text)
+                    where[text] = self._count_known(text)[1] or self._explain(text)
                     continue
                 if is_comparison(reading.metric):
                     self.layout.compared[reading.metric] = text
-            own = {key: value for key, value in keys.items() if key not in (_METRIC, _STATUS)}
+            own = {
+                key: value for key, value in keys.items() if key not in (_METRIC, _STATUS, _NUMBER)
+            }
             beside = (
                 self._read(row[over[0]], place, over[0], columns)
                 if long and len(over) == 1

@@ -55,9 +55,8 @@ _SAME: Mapping[str, str] = {
     "people": "n, count, counts, size, group-size, support, sample-size, applicants, candidates, "
     "population, frequency, freq, total-applicants, denominator, headcount, observations, obs, "
     "persons, individuals, employees, sample, cases, num-instances, applications, members, anzahl, "
-    "base, applied, "
-    "effectif, numerosita, recuento, haeufigkeit, bewerber, total-people, n-obs, cnt, "
-    "example-count, examples",
+    "base, applied, effectif, numerosita, recuento, haeufigkeit, bewerber, total-people, n-obs, "
+    "cnt, example-count, examples",
 }
 _FROM_ONE: Mapping[str, str] = {
     "selection-rate": "rejection-rate, denial-rate, negative-rate",
