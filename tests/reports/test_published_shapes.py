@@ -180,6 +180,7 @@ NAMED = "".join(f"{sex},{n}\n" for sex, n in zip(BY_SEX.index, BY_SEX["sum"], st
     ("sex,decile,n,rate\nFemale,1,9,50%\nMale,1,8,50%\nFemale,2,9,50%\n",
      "rows 0 and 2 are of the same people, as far as they are read, but not by 'decile': say"),
     ("sex,n,hired\nFemale,3,1\nUnknown,4,2\n", "--map 'Unknown'=- leaves its numbers out"),
+    ("year,Women hired,Men hired\n2023,9,8\n2024,9,8\n", "rows 0 and 1 are of the same people"),
     ('{"sex": "Female", "n": 3, "n": 4}\n{"sex": "Male", "n": 3}', "an object has two values of 'n'"),
     ('{"facets": {"sex": [{"value": "Female", "DPPL": 0.1}]}}', "a value is an object or a list"),
 ])  # fmt: skip

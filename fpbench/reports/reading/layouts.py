@@ -557,11 +557,13 @@ class _Block:
     ) -> None:
         """Refuse rows of the same people that a column which is not read tells apart."""
         unread = [j for j, column in enumerate(columns) if column.unread and not column.follows]
+        secrets = self.names.secrets.keys()
+        wide = any(column.keys.keys() & secrets for column in columns)
         first: dict[frozenset[tuple[str, str]], tuple[int, list[Any]]] = {}
         for place, keys, row in rows:
             other, before = first.setdefault(frozenset(keys.items()), (place, row))
             apart = next((j for j in unread if str(row[j]) != str(before[j])), None)
-            if apart is not None and keys.keys() & {*self.names.secrets}:
+            if apart is not None and (wide or keys.keys() & secrets):
                 name = columns[apart].name
                 raise InputError(
                     f"{self.grid.name}: rows {other} and {place} are of the same people, as far as "
