@@ -335,12 +335,13 @@ class _Counts:
             ])  # fmt: skip
             for own in np.flatnonzero(part.members[c]):
                 number = int(part.sets[own])
-                if self.facts.noisy[number]:
+                low, high = self.facts.low[number], self.facts.high[number]
+                told = (low > 0).any() or (high < self.facts.sizes[number]).any()
+                if self.facts.noisy[number] or not told:
                     continue
                 inside = np.flatnonzero(part.members[: c + 1, own])
                 counted = self._add_up(laws, rows, inside, number)
                 open_ = sizes[c + 1 :][part.members[c + 1 :, own]].sum()
-                low, high = self.facts.low[number], self.facts.high[number]
                 kept = ((counted <= high) & (counted + open_ >= low)).all(axis=1)
                 rows = rows[kept]
         if not len(rows):
@@ -383,13 +384,18 @@ class _Counts:
         logs = self.facts.weigh_sets(numbers, count, identify)
         own = self.facts.clauses
         of = own.clause[own.row]
+        outside = np.zeros(len(laws), np.bool_)
         for clause in np.unique(of[np.isin(own.sets, part.sets)]):
             holds = np.zeros(len(rows), np.bool_)
             for row in np.flatnonzero(own.clause == clause):
                 terms = np.flatnonzero(own.row == row)
-                self._spend(float(len(terms)) * len(rows))
-                counts = (count(own.sets[t])[:, own.group[t]] * own.factors[t] for t in terms)
-                holds |= np.asarray(reduce(np.add, counts, 0)) <= own.most[row]
+                sets, group, factors = own.sets[terms], own.group[terms], own.factors[terms]
+                total = np.full(len(rows), factors @ self.gone[sets, group])
+                there = np.array([inside.get(number, outside) for number in sets.tolist()])
+                for c in np.flatnonzero(there.any(axis=0)) if len(terms) else ():
+                    self._spend(len(rows))
+                    total += (laws[c].counts[:, group] @ (factors * there[:, c]))[rows[:, c]]
+                holds |= total <= own.most[row]
             logs = np.where(holds, logs, -np.inf)
         return logs
 
