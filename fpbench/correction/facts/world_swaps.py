@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,23 +23,31 @@ Counts: TypeAlias = NDArray[np.int64]
 Swaps: TypeAlias = NDArray[np.int32]
 """(S, L) atoms, counted from 1: a person of each joins the second group, if negative the first."""
 
-_LIST, _GROWTH = 1 << 17, 2
-"""Swaps of a list, about; and how often it may double, after searches that show nothing new."""
+_LIST, _SIZES = 1 << 17, 3
+"""Swaps of a short list, about, and number of sizes, each twice the one before."""
+_HOPE = 0.1
+"""People more than a search has shown, that it may show the next time."""
 _SPARE = 4
 """Joined swaps, of which some are the same, in terms of the list."""
+_WORDS = 8
+"""Most words of 64 bits that mark the people of a swap."""
+_FOUND = 1 << 15
+"""Most swaps that are found by one merge, about: they show the same people again and again."""
+_SAMPLE = 1 << 15
+"""Swaps by which it is guessed how many pairs cancel."""
 _BLOCKS = 32
 """Blocks of sets: lists cancel in all sets of the first blocks."""
 _MERGES = 6
 """Most merges; the last one gives swaps of 64 people."""
-_RARE_FIRST = 0.0, 0.5, 1.0, 2.0
-"""Weights of the logarithm of a set's size in the order of sets."""
+_RARE_FIRST, _SHUFFLE = (0.5, 1.0, 2.0, 4.0), (0.3, 1.0)
+"""Weights of the logarithm of a set's size in the order of sets, and of chance."""
 _SLACK = 1, 1, 3, np.inf
 """Counts that can change by less than this, up or down, must not change at all."""
 _LONGEST, _PARTS = 32, 4
 """The longest known swaps that are parts of others, and most parts."""
 _TRIES = 64
 """Sums of swaps that are tried in one world, where not all that is known is exact."""
-_IDLE = 16
+_IDLE = 48
 """Searches that show nothing new, after which there are no more."""
 
 
@@ -112,7 +120,7 @@ class WorldSwaps:
 
     def show(self, shown: Mask, deadline: float) -> None:
         """Add groups that atoms have people of in worlds near the known one to (A, K)."""
-        idle, growth, gains = 0, 0, np.ones(2)  # of searches without and with known swaps
+        idle, rates = 0, np.ones((2, _SIZES))  # people shown in a second, with known swaps or not
         while idle < _IDLE and time.perf_counter() < deadline:
             todo = (shown.sum(axis=1) == 1) & ((self.most > 0).sum(axis=1) > 1)
             if not todo.any():
@@ -121,8 +129,10 @@ class WorldSwaps:
             one = self.rng.choice(np.flatnonzero(todo))
             own = int(shown[one].argmax())
             pair = own, int(self.rng.choice(np.flatnonzero((self.most[one] > 0) & ~shown[one])))
-            composed = int(self.rng.random() * gains.sum() > gains[0])
-            before, undone = shown.sum(), self._undo(pair) if composed else None
+            arm = self.rng.choice(rates.size, p=rates.ravel() / rates.sum())
+            composed, growth = divmod(int(arm), _SIZES)
+            before, began = shown.sum(), time.perf_counter()
+            undone = self._undo(pair) if composed else None
             for swaps in self._find(self.world, pair, todo, deadline, undone, _LIST << growth):
                 kept = self._keep(pair, swaps, shown)
                 if not len(kept):
@@ -130,8 +140,8 @@ class WorldSwaps:
                 idle = 0
                 self.found.append(_Found(pair, kept))
                 shown[abs(kept) - 1, np.where(kept > 0, pair[1], pair[0])] = True
-            gains[composed] = (gains[composed] + shown.sum() - before + 1) / 2
-            growth = max(growth - 1, 0) if not idle else min(growth + 1, _GROWTH)
+            rate = (shown.sum() - before + _HOPE) / (time.perf_counter() - began)
+            rates[composed, growth] = (rates[composed, growth] + rate) / 2
 
     def repair(self, deadline: float) -> Counts | None:
         """A world (A, K) by swaps from numbers that have exact counts, but may be out of range."""
@@ -205,7 +215,8 @@ class WorldSwaps:
         slack = np.minimum(*self._find_slack(world, pair))
         kept = np.flatnonzero((slack < rng.choice(_SLACK)) & (many > 0))
         order = np.argsort(
-            rng.choice(_RARE_FIRST) * np.log(many[kept]) + rng.exponential(size=len(kept))
+            rng.choice(_RARE_FIRST) * np.log(many[kept])
+            + rng.choice(_SHUFFLE) * rng.exponential(size=len(kept))
         )
         block = np.empty(len(kept), np.intp)
         block[order] = np.arange(len(kept)) * _BLOCKS // max(len(kept), 1)
@@ -300,6 +311,143 @@ def _choose_disjoint(swaps: Swaps, free: Mask) -> NDArray[np.intp]:
     return np.concatenate(chosen)
 
 
+class _Joined(NamedTuple):
+    """S swaps, each joined of one of the left and one of the right list; or single tokens.
+
+    So a list of swaps of 32 people takes no more memory than one of two.
+    """
+
+    halves: tuple[_Joined, _Joined] | None
+    """The left and the right list; None of tokens."""
+    at: tuple[NDArray[np.int32], ...]
+    """Places in these, (S,) each; of tokens, token + A alone."""
+    names: Counts
+    """(S,) the same number for the same people."""
+    marks: NDArray[np.uint64]
+    """(words, S) bits of its people, different ones if there are not too many."""
+
+    def take(self, chosen: NDArray[np.intp]) -> _Joined:
+        """Those at these places."""
+        places = tuple(own[chosen] for own in self.at)
+        return _Joined(self.halves, places, self.names[chosen], self.marks[:, chosen])
+
+    def add_up(self, numbers: Counts, known: dict[int, Counts]) -> Counts:
+        """(S,) sums of numbers, by token + A. `known`: those of lists, by id."""
+        if self.halves is None:
+            return numbers[self.at[0]]
+        if id(self) not in known:
+            left, right = (
+                half.add_up(numbers, known)[own]
+                for half, own in zip(self.halves, self.at, strict=True)
+            )
+            known[id(self)] = left + right
+        return known[id(self)]
+
+    def list_tokens(self, chosen: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+        """(chosen, people) tokens + A."""
+        places = [own[chosen] for own in self.at]
+        if self.halves is None:
+            return np.asarray(places[0][:, None])
+        return np.hstack([
+            half.list_tokens(own) for half, own in zip(self.halves, places, strict=True)
+        ])  # fmt: skip
+
+    def find_first(self) -> NDArray[np.int32]:
+        """(S,) the first token + A of each."""
+        return self.at[0] if self.halves is None else self.halves[0].find_first()[self.at[0]]
+
+
+class _Merger:
+    """Joins swaps whose sums cancel to longer ones."""
+
+    def __init__(self, sums: Counts, rng: np.random.Generator, size: int) -> None:
+        """`sums`: (blocks, 2 A + 1) sums of sets up to each block, by token + A."""
+        self.sums, self.rng, self.size, self.atoms = sums, rng, size, sums.shape[1] // 2
+
+    def make_list(self, tokens: Swaps) -> _Joined:
+        """Tokens (P, 1) as swaps of one."""
+        words = min(_WORDS, -(-self.atoms // 64))
+        order = self.rng.permutation(self.atoms + 1)
+        bit: Counts = np.mod(order[abs(tokens[:, 0])], 64 * words)
+        marks = np.zeros((words, len(tokens)), np.uint64)
+        marks[bit // 64, np.arange(len(tokens))] = 1 << (bit % 64).astype(np.uint64)
+        names: Counts = self.rng.integers(-(2**62), 2**62, size=len(self.sums.T))
+        places = (tokens[:, 0] + self.atoms).astype(np.int32)
+        return _Joined(None, (places,), names[places], marks)
+
+    def join(self, left: _Joined, right: _Joined, block: int) -> _Joined:
+        """Pairs of different people whose sums up to the block cancel."""
+        who, place, names = self._match(left, right, block)
+        apart = np.ones(len(who), np.bool_)
+        for own, other in zip(left.marks, right.marks, strict=True):
+            apart &= own[who] & other[place] == 0
+        kept = self._choose(np.flatnonzero(apart), self.size)
+        who, place = who[kept], place[kept]
+        marks = left.marks[:, who] | right.marks[:, place]
+        places = who.astype(np.int32), place.astype(np.int32)
+        return _Joined((left, right), places, names[kept], marks)
+
+    def finish(self, left: _Joined, right: _Joined) -> Swaps:
+        """Pairs of different people whose sums cancel."""
+        who, place, _ = self._match(left, right, len(self.sums) - 1)
+        kept = self._choose(np.arange(len(who)), _FOUND)
+        who, place = who[kept], place[kept]
+        joined = np.hstack([left.list_tokens(who), right.list_tokens(place)])
+        joined -= np.int32(self.atoms)
+        people = np.sort(abs(joined), axis=1)
+        return np.asarray(joined[(people[:, 1:] > people[:, :-1]).all(axis=1)])
+
+    def find_block(self, swaps: _Joined, block: int) -> int:
+        """The last block, this one at least, up to which enough pairs of swaps cancel, about."""
+        many = len(swaps.names)
+        some = self.rng.integers(many, size=_SAMPLE) if many > _SAMPLE else np.arange(many)
+        tokens, high = swaps.list_tokens(some), len(self.sums) - 2
+        while block < high:
+            middle = (block + high + 1) // 2
+            keys = np.sort(self.sums[middle][tokens].sum(axis=1))
+            found = np.searchsorted(keys, -keys, "right") - np.searchsorted(keys, -keys)
+            enough = found.sum() * (many / len(some)) ** 2 >= self.size * _SPARE
+            block, high = (middle, high) if enough else (block, middle - 1)
+        return block
+
+    def _match(
+        self, left: _Joined, right: _Joined, block: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp], Counts]:
+        """Places in both lists, and names, of pairs whose sums up to the block cancel."""
+        known: dict[int, Counts] = {}
+        keys = right.add_up(self.sums[block], known)
+        order = np.argsort(keys)
+        keys, mine = keys[order], order[::-1]
+        own = -keys[::-1]
+        if left is not right:
+            own = -left.add_up(self.sums[block], known)
+            mine = np.argsort(own)
+            own = own[mine]
+        start = np.searchsorted(keys, own)
+        many = np.searchsorted(keys, own, "right") - start
+        hit = np.flatnonzero(many)
+        start, many, mine = start[hit], many[hit], mine[hit]
+        # Each of the left is in as many: else few would be in most.
+        each = np.minimum(many, -(-self.size * _SPARE // max(len(hit), 1)))
+        who = np.repeat(np.arange(len(hit)), each)
+        nth = np.arange(len(who)) - np.repeat(np.cumsum(each) - each, each)
+        shift = (self.rng.random(len(hit)) * many).astype(np.intp)
+        place, who = order[start[who] + (shift[who] + nth) % many[who]], mine[who]
+        names = left.names[who] + right.names[place]
+        # The same people, joined in another way, are the same swap: of a slot one is kept.
+        slots = 1 << (len(names).bit_length() + 1)
+        slot: Counts = (names ^ (names >> 32)) & (slots - 1)
+        last = np.empty(slots, np.int32)
+        numbers = np.arange(len(names), dtype=np.int32)
+        last[slot] = numbers
+        kept = self._choose(np.flatnonzero(last[slot] == numbers), 2 * self.size)
+        return who[kept], place[kept], names[kept]
+
+    def _choose(self, some: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+        """About so many of them at most."""
+        return some if len(some) <= most else some[self.rng.random(len(some)) < most / len(some)]
+
+
 def _merge(
     tokens: Swaps, wanted: Mask, sums: Counts, rng: np.random.Generator, deadline: float, size: int
 ) -> Iterator[Swaps]:
@@ -307,56 +455,23 @@ def _merge(
 
     `tokens`: (P, 1). `sums`: (blocks, 2 A + 1) sums of sets up to each block, by token + A.
     """
-
-    def add_up(swaps: Swaps, block: int) -> Counts:
-        total: Counts = sums[block][swaps + sums.shape[1] // 2].sum(axis=1)
-        return total
-
-    def join(left: Swaps, right: Swaps, block: int) -> Swaps:
-        keys = -add_up(right, block)
-        order = np.argsort(keys)
-        keys, own = keys[order], add_up(left, block)
-        start = np.searchsorted(keys, own)
-        many = np.searchsorted(keys, own, "right") - start
-        # Each of the left is in as many: else few would be in most.
-        some = max(int(np.count_nonzero(many)), 1)
-        each = np.minimum(many, -(-size * _SPARE // some))
-        who = np.repeat(np.arange(len(left)), each)
-        nth = np.arange(len(who)) - np.repeat(np.cumsum(each) - each, each)
-        shift = (rng.random(len(left)) * many).astype(np.intp)
-        place = order[start[who] + (shift[who] + nth) % many[who]]
-        # The same people, joined in another way, are the same swap.
-        name = label(left, left is not right)[who] + label(right)[place]
-        first = np.unique(name, return_index=True)[1]
-        if len(first) > 2 * size:
-            first = rng.choice(first, 2 * size, replace=False)
-        joined = np.hstack([left[who[first]], right[place[first]]])
-        atoms = np.sort(abs(joined), axis=1)
-        return joined[(atoms[:, 1:] > atoms[:, :-1]).all(axis=1)][:size]
-
-    def count(block: int) -> int:
-        keys = np.sort(add_up(rest, block))
-        found = np.searchsorted(keys, -keys, "right") - np.searchsorted(keys, -keys)
-        return int(found.sum())
-
-    def label(swaps: Swaps, first: bool = False) -> Counts:
-        own: Counts = names[swaps].sum(axis=1)
-        return own + 3 * names[swaps[:, 0]] if first else own
-
-    names: Counts = rng.integers(-(2**62), 2**62, size=len(sums.T))
-    rest, last, block = tokens, len(sums) - 1, 0
-    swaps = rest if wanted.all() else rest[wanted]
+    merger, block = _Merger(sums, rng, size), 0
+    swaps = rest = merger.make_list(tokens)
+    if not wanted.all():
+        # The same people are different swaps if another one of them is the one who is wanted.
+        swaps = rest.take(np.flatnonzero(wanted))
+        swaps = swaps._replace(names=4 * swaps.names)
     for _ in range(_MERGES):
-        found = join(swaps, rest, last)
+        found = merger.finish(swaps, rest)
         yield found
         # The first of a swap is somebody wanted.
         if len(found):
-            swaps = swaps[~np.isin(swaps[:, 0], found[:, 0])]
-        if not len(swaps) or time.perf_counter() > deadline:
+            shown = np.isin(swaps.find_first(), found[:, 0] + merger.atoms)
+            swaps = swaps.take(np.flatnonzero(~shown))
+        if not len(swaps.names) or time.perf_counter() > deadline:
             break
-        high = last - 1
-        while block < high:
-            middle = (block + high + 1) // 2
-            block, high = (middle, high) if count(middle) >= size * _SPARE else (block, middle - 1)
-        joined = join(rest, rest, block)
-        swaps, rest = joined if swaps is rest else join(swaps, rest, block), joined
+        block = merger.find_block(rest, block)
+        joined = merger.join(rest, rest, block)
+        swaps, rest = joined if swaps is rest else merger.join(swaps, rest, block), joined
+        if not len(rest.names):
+            break
