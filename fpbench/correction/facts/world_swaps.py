@@ -39,7 +39,7 @@ _BLOCKS = 32
 """Blocks of sets: lists cancel in all sets of the first blocks."""
 _MERGES = 6
 """Most merges; the last one gives swaps of 64 people."""
-_RARE_FIRST, _SHUFFLE = (0.5, 1.0, 2.0, 4.0), (0.3, 1.0)
+_RARE_FIRST, _SHUFFLE = (0.5, 1.0, 2.0, 4.0), 0.3
 """Weights of the logarithm of a set's size in the order of sets, and of chance."""
 _SLACK = 1, 1, 3, np.inf
 """Counts that can change by less than this, up or down, must not change at all."""
@@ -216,7 +216,7 @@ class WorldSwaps:
         kept = np.flatnonzero((slack < rng.choice(_SLACK)) & (many > 0))
         order = np.argsort(
             rng.choice(_RARE_FIRST) * np.log(many[kept])
-            + rng.choice(_SHUFFLE) * rng.exponential(size=len(kept))
+            + _SHUFFLE * rng.exponential(size=len(kept))
         )
         block = np.empty(len(kept), np.intp)
         block[order] = np.arange(len(kept)) * _BLOCKS // max(len(kept), 1)
