@@ -375,10 +375,10 @@ NO_VERBS = set(
     re.findall(
         r"\w+",
         """
-    checks component correctors_for data data_list dataset doctor domain_field
+    checks component data data_list dataset doctor domain_field
     encoded_names epsilon_lower_bound epsilon_to_rho excessive_risk figure gaussian_delta
     gaussian_epsilon gaussian_rho gaussian_sigma impurity individual_fairness leaderboard
-    logistic_proba main measured_cuts new new_submission page path plugins pure_rho random_state
+    logistic_proba main measured_cuts new new_submission page path plugins random_state
     rho_to_delta rho_to_epsilon root rules_within sampled_gaussian_epsilon sampled_gaussian_sigma
     sensitive_field site table tree_rules
     unfairness

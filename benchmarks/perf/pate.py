@@ -42,12 +42,14 @@ from sklearn.metrics import log_loss
 from sklearn.neural_network import MLPClassifier
 
 import fpbench
+from fpbench.auditing import VoteLabels
+from fpbench.builtin.batched.logistic import fit_logistic, fit_logistic_apart, logistic_proba
+from fpbench.builtin.batched.mlp import MLPTraining, Networks, fit_networks_apart
 from fpbench.builtin.pate.excessive_risk.draws import People, RiskSums
 from fpbench.builtin.pate.learner import deal_parts
 from fpbench.builtin.pate.model import StandardizedFeatures, encode_finite
-from fpbench.models import MLPTraining, Networks
+from fpbench.builtin.pate.noisy_votes import count_votes, vote_labels
 from fpbench.plugin import DataHome
-from fpbench.privacy import VoteLabels
 
 LEAST = {"teachers": 12.0, "students": 20.0, "risks": 15.0, "total": 15.0, "MLP teachers": 5.0}
 """How many times faster each part must be."""
@@ -110,15 +112,13 @@ def teachers_in_a_loop(task: Task) -> tuple[Floats, NDArray[np.int64]]:
         one = regression(task.design[rows], task.labels[rows], TEACHER_PENALTY)
         theta.append(one.coef_[0])
         answers.append(one.predict(task.public) == 1)
-    return np.array(theta), fpbench.privacy.count_votes(np.array(answers))
+    return np.array(theta), count_votes(np.array(answers))
 
 
 def teachers_at_once(task: Task) -> tuple[Floats, NDArray[np.int64]]:
     """Parameters and votes."""
-    theta = fpbench.models.fit_logistic_apart(task.design, task.labels, task.dealt, TEACHER_PENALTY)
-    return theta, fpbench.privacy.count_votes(
-        fpbench.models.logistic_proba(theta, task.public) > 0.5
-    )
+    theta = fit_logistic_apart(task.design, task.labels, task.dealt, TEACHER_PENALTY)
+    return theta, count_votes(logistic_proba(theta, task.public) > 0.5)
 
 
 def risks_in_a_loop(
@@ -170,16 +170,14 @@ def networks_in_a_loop(task: Task, training: MLPTraining, begun: Networks) -> ND
             warnings.simplefilter("ignore", ConvergenceWarning)
             network.fit(task.design[rows, :-1], task.labels[rows])
         answers.append(network.predict(task.public[:, :-1]) == 1)
-    return fpbench.privacy.count_votes(np.array(answers))
+    return count_votes(np.array(answers))
 
 
 def networks_at_once(task: Task, training: MLPTraining) -> NDArray[np.int64]:
     """Votes."""
     rng = np.random.default_rng(2)
-    networks = fpbench.models.fit_networks_apart(
-        task.design, task.labels, task.dealt, training, rng
-    )
-    return fpbench.privacy.count_votes(networks.proba(task.public) > 0.5)
+    networks = fit_networks_apart(task.design, task.labels, task.dealt, training, rng)
+    return count_votes(networks.proba(task.public) > 0.5)
 
 
 def in_turns(repeats: int, *alternatives: Callable[[], object]) -> list[float]:
@@ -204,15 +202,15 @@ def of_logistic(task: Task, students: int, repeats: int) -> list[tuple[str, floa
     ]  # fmt: skip
     noise = SIGMA * np.random.default_rng(3).standard_normal((students, PUBLIC, 2))
     labels: VoteLabels = LABELS  # type: ignore[assignment]
-    targets = fpbench.privacy.vote_labels(votes + noise, labels, len(task.dealt))
-    clean = fpbench.privacy.vote_labels(votes, labels, len(task.dealt))
+    targets = vote_labels(votes + noise, labels, len(task.dealt))
+    clean = vote_labels(votes, labels, len(task.dealt))
 
     def loop() -> list[LogisticRegression]:
         return [regression(task.public, own, PENALTY) for own in targets]
 
     def batch() -> Floats:
-        star = fpbench.models.fit_logistic(task.public, clean[None], PENALTY)[0]
-        return fpbench.models.fit_logistic(task.public, targets, PENALTY, start=star)
+        star = fit_logistic(task.public, clean[None], PENALTY)[0]
+        return fit_logistic(task.public, targets, PENALTY, start=star)
 
     one_by_one, together = loop(), batch()
     reference = np.array([student.coef_[0] for student in one_by_one])

@@ -28,13 +28,13 @@ import numpy as np
 
 from fpbench import Problem
 from fpbench.claims import (
-    Constraint,
     KnownUnfairness,
     LinearConstraint,
     RateBounds,
     RateConstraint,
     ShareBounds,
 )
+from fpbench.claims.conditions import Constraint
 from fpbench.correction import CountedProblem, compute_posterior
 from fpbench.correction.conditioning.maximum_entropy import condition_approximately
 from fpbench.testing.brute_force import satisfies

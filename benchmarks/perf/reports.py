@@ -54,7 +54,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 import fpbench
 from fpbench import FairnessReport
 from fpbench.claims import Facts
-from fpbench.correction import calibrate_beliefs, condition_beliefs, explain_proof, propagate, prove
+from fpbench.correction import condition_beliefs, explain_proof, propagate, prove
+from fpbench.correction.calibration import calibrate_beliefs
 from fpbench.models import encode
 
 ERROR = 0.01

@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.arguments import check_same_rows, check_type, check_whole_number, show_value
 from fpbench.base.arrays import suggest_binary, to_plain
-from fpbench.base.errors import InputError, PluginError
+from fpbench.base.errors import InputError
 from fpbench.claims.conditions import Constraint
 from fpbench.claims.rates import Form, Metric, RateConstraint
 from fpbench.components.attack_kinds import Corrector
-from fpbench.components.catalog import discover
 from fpbench.components.records import Correction, Problem
 from fpbench.components.spec import resolve_component
 from fpbench.data.groups import group_codes
@@ -131,31 +130,6 @@ def _read_guess(
     except InputError as error:
         raise InputError(f"guess: {error}") from None
     return codes, len(known), known
-
-
-def correctors_for(constraint: Constraint) -> list[str]:
-    """Names of the installed correctors that can express a constraint.
-
-    Parameters
-    ----------
-    constraint
-        The constraint that correctors must express.
-
-    Raises
-    ------
-    InputError
-        If it is not a constraint.
-    """
-    check_type("constraint", constraint, Constraint, "a constraint")
-    catalog, names = discover(), []
-    for entry in catalog.of_kind("corrector"):
-        try:
-            cls = catalog.component(entry.kind, entry.name)
-        except PluginError:
-            continue
-        if issubclass(cls, Corrector) and constraint.word in cls.expresses:
-            names.append(entry.name)
-    return names
 
 
 def check_problem(

@@ -1,5 +1,4 @@
 # Public names, and the module each is in: see the docstring of `__init__.py`.
-from ..builtin.pate.excessive_risk.measure import RiskMethod as RiskMethod
 from ..builtin.pate.excessive_risk.measure import excessive_risk as excessive_risk
 from ..builtin.pate.excessive_risk.report import RiskReport as RiskReport
 from ..builtin.private_tree.individual_fairness.measure import SimilarityReport as SimilarityReport
@@ -14,3 +13,4 @@ from .halves import draw_halves as draw_halves
 from .private_models import PrivateModel as PrivateModel
 from .private_models import RedrawnModels as RedrawnModels
 from .private_models import VotedModel as VotedModel
+from .private_models import VoteLabels as VoteLabels

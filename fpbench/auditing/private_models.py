@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,10 @@ from fpbench.data.sample import Codes
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+VoteLabels: TypeAlias = Literal["hard", "soft", "soft-clipped", "equation-12"]
+"""Labels from noisy votes: the label with more votes; the share of label 1, which noise may push
+out of [0, 1]; that share, cut to [0, 1]; or the noisy count of label 1 over the teachers."""
 
 
 class Scored(Protocol):
@@ -66,7 +70,7 @@ class VotedModel(PrivateModel, Protocol):
 
     @property
     def labels(self) -> str:
-        """The student's kind of labels: a `fpbench.privacy.VoteLabels`."""
+        """The student's kind of labels: a `VoteLabels`."""
 
     @property
     def penalty(self) -> float:

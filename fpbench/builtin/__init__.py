@@ -3,10 +3,10 @@
 A component that belongs to no paper of ours is a file in the folder of its kind. A paper has a
 folder (`ferry`, `pate`, `pafer`, `private_tree`) with its components and the science that only it
 uses. Components use what a third party may: `fpbench`, what its rooms export, and helpers beside
-them; the science of a paper also checks its arguments as the rooms do, by `fpbench.base`.
+them; the science of a paper, and the fits in `batched`, also check arguments as the rooms do, by
+`fpbench.base`.
 
-Plugins may import what `__init__.pyi` lists: private trees outside learners, and what
-`fpbench.auditing.excessive_risk` and `fpbench.auditing.individual_fairness` report.
+Plugins may import what `__init__.pyi` lists: the private tree outside learners.
 """
 
 import lazy_loader

@@ -1,8 +1,6 @@
 # Public names, and the module each is in: see the docstring of `__init__.py`.
-from .combined_facts import CombinedFacts as CombinedFacts
 from .combined_facts import combine_facts as combine_facts
 from .conditions import AnyOf as AnyOf
-from .conditions import Constraint as Constraint
 from .conditions import Gap as Gap
 from .conditions import Occupied as Occupied
 from .conditions import Proportional as Proportional
@@ -19,8 +17,6 @@ from .counts import Part as Part
 from .counts import Row as Row
 from .fact_information import limit_fact_nats as limit_fact_nats
 from .information import limit_claim_nats as limit_claim_nats
-from .information import limit_count_nats as limit_count_nats
-from .rates import FORMS as FORMS
 from .rates import METRICS as METRICS
 from .rates import Form as Form
 from .rates import Metric as Metric

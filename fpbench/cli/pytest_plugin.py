@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from fpbench.testing import Check
+    from fpbench.testing.laws import Check
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

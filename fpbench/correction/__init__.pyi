@@ -1,6 +1,4 @@
 # Public names, and the module each is in: see the docstring of `__init__.py`.
-from .calibration import calibrate_beliefs as calibrate_beliefs
-from .calibration import calibrate_guess as calibrate_guess
 from .count_leak import compute_count_leak as compute_count_leak
 from .exact.counting import CountedProblem as CountedProblem
 from .exact.solve import solve_exact as solve_exact

@@ -4,5 +4,4 @@ from ..base.errors import DataError as DataError
 from ..base.errors import HiddenError as HiddenError
 from ..base.errors import MatrixError as MatrixError
 from ..base.errors import NameUnknownError as NameUnknownError
-from ..base.errors import RunLostError as RunLostError
 from ..base.errors import StoreError as StoreError

@@ -1,7 +1,7 @@
-"""Classifiers, rules, batched fits, private trees.
+"""Classifiers, rules, encodings.
 
 Plugins may import what `__init__.pyi` lists: features as numbers, the families of classifiers,
-base classes of learners, rules of trees and rule lists, many fits at once, and private trees.
+base classes of learners, rules of trees and rule lists.
 
 Imports `base`, `data`, `components`.
 """

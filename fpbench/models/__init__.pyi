@@ -1,16 +1,6 @@
 # Public names, and the module each is in: see the docstring of `__init__.py`.
 from .base_learners import LearnerOverBase as LearnerOverBase
 from .base_learners import SklearnLearner as SklearnLearner
-from .batched.logistic import fit_logistic as fit_logistic
-from .batched.logistic import fit_logistic_apart as fit_logistic_apart
-from .batched.logistic import logistic_proba as logistic_proba
-from .batched.mlp import MLPTraining as MLPTraining
-from .batched.mlp import Networks as Networks
-from .batched.mlp import fit_networks as fit_networks
-from .batched.mlp import fit_networks_apart as fit_networks_apart
-from .batched.noisy_steps import NoisyTraining as NoisyTraining
-from .batched.standardized_logistic import StandardizedLogistic as StandardizedLogistic
-from .batched.standardized_logistic import fit_standardized_logistic as fit_standardized_logistic
 from .bounded_features import BoundedFeatures as BoundedFeatures
 from .classifiers import FAMILIES as FAMILIES
 from .classifiers import FAMILY_CHOICE as FAMILY_CHOICE
@@ -27,7 +17,6 @@ from .rule_lists import Clause as Clause
 from .rule_lists import RuleList as RuleList
 from .rules import Branches as Branches
 from .rules import EncodedColumn as EncodedColumn
-from .rules import RuleBased as RuleBased
 from .rules import Rules as Rules
 from .rules import encoded_names as encoded_names
 from .rules import tree_rules as tree_rules

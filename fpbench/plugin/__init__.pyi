@@ -1,5 +1,4 @@
 # Public names, and the module each is in: see the docstring of `__init__.py`.
-from ..api.correct import correctors_for as correctors_for
 from ..components.attack_kinds import Context as Context
 from ..components.auditor import Shadows as Shadows
 from ..components.auditor import Subject as Subject

@@ -1,7 +1,7 @@
-"""Differential privacy: accounting, the ledger, consistent counts, released tables, noisy votes.
+"""Differential privacy: accounting, the ledger, consistent counts, released tables.
 
 Plugins may import what `__init__.pyi` lists: conversions between epsilon, delta, rho and sigma,
-the ledger of spent budgets, curators of people's groups, repaired counts, noisy votes.
+the ledger of spent budgets, curators of people's groups, repaired counts.
 
 Imports `base`, `data`, `components`.
 """

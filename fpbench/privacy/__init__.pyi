@@ -13,10 +13,7 @@ from .accounting import gaussian_delta as gaussian_delta
 from .accounting import gaussian_epsilon as gaussian_epsilon
 from .accounting import gaussian_rho as gaussian_rho
 from .accounting import gaussian_sigma as gaussian_sigma
-from .accounting import pure_rho as pure_rho
-from .accounting import rho_to_delta as rho_to_delta
 from .accounting import rho_to_epsilon as rho_to_epsilon
-from .accounting import sampled_gaussian_epsilon as sampled_gaussian_epsilon
 from .accounting import sampled_gaussian_sigma as sampled_gaussian_sigma
 from .consistent_counts import check_answers as check_answers
 from .consistent_counts import find_invalid_answers as find_invalid_answers
@@ -24,11 +21,6 @@ from .consistent_counts import project_counts as project_counts
 from .curator import Curator as Curator
 from .ledger import Balance as Balance
 from .ledger import Ledger as Ledger
-from .noisy_votes import VoteCost as VoteCost
-from .noisy_votes import VoteLabels as VoteLabels
-from .noisy_votes import count_votes as count_votes
-from .noisy_votes import flip_probabilities as flip_probabilities
-from .noisy_votes import vote_labels as vote_labels
 from .private_leak import limit_private_leak as limit_private_leak
 from .private_leak import limit_private_nats as limit_private_nats
 from .recording import RecordingCurator as RecordingCurator

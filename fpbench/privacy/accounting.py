@@ -146,19 +146,6 @@ def gaussian_rho(sigma: float, sensitivity: float = 1.0) -> float:
 
 
 @check_arguments
-def pure_rho(epsilon: float) -> float:
-    """Rho of any pure guarantee: epsilon^2 / 2 (Bun & Steinke 2016, Proposition 1.4).
-
-    Parameters
-    ----------
-    epsilon
-        At least 1e-9.
-    """
-    check_epsilon(epsilon)
-    return epsilon**2 / 2
-
-
-@check_arguments
 def rho_to_delta(rho: float, epsilon: float) -> float:
     """The delta that zero-concentrated differential privacy has at this epsilon.
 

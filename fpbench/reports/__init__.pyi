@@ -2,6 +2,5 @@
 from .reading.metric_names import parse_report_metric as parse_report_metric
 from .reconstructed_people import reconstruct_people as reconstruct_people
 from .slices import REPORT_METRICS as REPORT_METRICS
-from .slices import SliceColumn as SliceColumn
 from .utility import ReportUtility as ReportUtility
 from .utility import measure_utility as measure_utility

@@ -13,7 +13,7 @@ from fpbench.base.trust import normalize_name
 from fpbench.components.attack_kinds import Component
 from fpbench.components.catalog import Catalog, Entry, Source, discover, discover_in
 from fpbench.testing.cases import Case
-from fpbench.testing.laws import LAWS, Check, Law, Outcome
+from fpbench.testing.laws import LAWS, Check, Law
 
 
 def checks(target: str | Path | type[Component]) -> list[Check]:
@@ -51,25 +51,6 @@ def checks(target: str | Path | type[Component]) -> list[Check]:
     if not entries:
         raise InputError(f"{target}: registers no component: nothing to test")
     return [check for entry in entries for check in list_entry_checks(catalog, entry)]
-
-
-def check_component(cls: type[Component]) -> None:
-    """Raise AssertionError if a component breaks a law; it need not be registered.
-
-    Parameters
-    ----------
-    cls
-        The class of a component.
-
-    Raises
-    ------
-    AssertionError
-        With a line for each broken law.
-    """
-    verdicts = [(check, check()) for check in checks(cls)]
-    broken = [f"{c}: {v.reason}" for c, v in verdicts if v.outcome is Outcome.BROKEN]
-    if broken:
-        raise AssertionError("\n".join(broken))
 
 
 def _list_class_checks(cls: type[Component]) -> Iterator[Check]:

@@ -13,7 +13,6 @@ from scipy.stats import binom
 
 import fpbench
 from fpbench import Guarantee, InputError, Learner
-from fpbench.builtin import TreeRecipe
 from fpbench.plugin import Subject
 
 Pate, Plain, PrivateFairTree, PrivateTree = (
@@ -48,7 +47,7 @@ class HalfTheNoise(PrivateTree):
         return [replace(model, guarantee=claimed) for model in models]
 
 
-class Greedy(TreeRecipe):
+class Greedy(type(PrivateTree().recipe())):
     """Splits without noise."""
 
     noise_scale = property(lambda self: 0.0)

@@ -113,14 +113,6 @@ def test_contradictions_are_infeasible():
             assert (found.values, found.objective, found.bound, found.moves) == (None,) * 4
 
 
-def test_who_can_express_a_constraint():
-    able = fpbench.plugin.correctors_for
-    assert {"exact", "posterior"} <= {*able(fpbench.claims.RateConstraint(form="ratio"))}
-    unfairness = fpbench.claims.KnownUnfairness("statistical-parity", 0, 1)
-    assert {"exact", "posterior"} <= {*able(unfairness)}
-    assert "exact" not in able(fpbench.claims.LinearConstraint(0, [1.0]))
-
-
 def test_no_correction_returns_the_guess():
     found = fpbench.correct(GUESS, PREDICTIONS, corrector="none")
     assert found.values.tolist() == GUESS

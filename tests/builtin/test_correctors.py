@@ -11,7 +11,8 @@ from fpbench.builtin.correctors.none import NoCorrection
 from fpbench.builtin.disclosures.claims import Hidden
 from fpbench.builtin.ferry.correctors import Exact
 from fpbench.builtin.ferry.published import Published
-from fpbench.claims import FORMS, METRICS, LinearConstraint, RateConstraint
+from fpbench.claims import METRICS, LinearConstraint, RateConstraint
+from fpbench.claims.rates import FORMS
 from fpbench.correction.weights import scale_confidence
 from fpbench.plugin import SolverStatus, Weighing
 

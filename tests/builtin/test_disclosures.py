@@ -16,7 +16,8 @@ from fpbench.builtin.ferry.published import Published
 from fpbench.builtin.learners.exponentiated_gradient import ExponentiatedGradient
 from fpbench.builtin.learners.plain import Plain
 from fpbench.builtin.mechanisms.laplace import Laplace
-from fpbench.claims import FORMS, METRICS, RateConstraint, limit_claim_nats
+from fpbench.claims import METRICS, RateConstraint, limit_claim_nats
+from fpbench.claims.rates import FORMS
 from fpbench.privacy import COUNT_SENSITIVITY
 
 RNG = np.random.default_rng(0)

@@ -13,7 +13,7 @@ from fpbench import Guarantee
 from fpbench.auditing import excessive_risk
 from fpbench.builtin.learners.dp_fermi import DPFermi, ErmiTraining, compute_ermi
 from fpbench.builtin.learners.dp_sgd import DPSGD
-from fpbench.privacy import sampled_gaussian_epsilon
+from fpbench.privacy.accounting import sampled_gaussian_epsilon
 
 K, D, N = 3, 4, 50
 

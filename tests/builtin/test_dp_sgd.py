@@ -12,7 +12,7 @@ from fpbench import Guarantee, InputError, Sample
 from fpbench.auditing import bound_epsilon, excessive_risk
 from fpbench.builtin.learners.dp_sgd import DPSGD
 from fpbench.data import Domain
-from fpbench.privacy import sampled_gaussian_epsilon
+from fpbench.privacy.accounting import sampled_gaussian_epsilon
 
 COLUMNS = [f"x{i}" for i in range(50)]
 DOMAIN = Domain.of({name: [0, 1] for name in COLUMNS})

@@ -17,7 +17,6 @@ from fpbench.builtin.datasets.adult import Adult
 from fpbench.builtin.disclosures.claims import Hidden
 from fpbench.builtin.ferry.published import Published
 from fpbench.claims import (
-    FORMS,
     METRICS,
     Facts,
     KnownPeople,
@@ -27,6 +26,7 @@ from fpbench.claims import (
     RateConstraint,
     ShareBounds,
 )
+from fpbench.claims.rates import FORMS
 from fpbench.plugin import SolverStatus
 
 TOLERANCES = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench import InputError
-from fpbench.claims import CombinedFacts, ContradictionError, Facts, combine_facts
+from fpbench.claims import ContradictionError, Facts, combine_facts
+from fpbench.claims.combined_facts import CombinedFacts
 from fpbench.correction import propagate, prove
 
 

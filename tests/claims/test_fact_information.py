@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.special import xlogy
 
 from fpbench import InputError
-from fpbench.claims import Facts, fact_information, limit_count_nats, limit_fact_nats
+from fpbench.claims import Facts, fact_information, limit_fact_nats
 from fpbench.claims.count_laws import GAUSSIAN, LAPLACE, ROUNDING, CountLaws
 from fpbench.claims.fact_information import (
     _compute_noise_nats,
@@ -20,6 +20,7 @@ from fpbench.claims.fact_information import (
     _Part,
     _predict,
 )
+from fpbench.claims.information import limit_count_nats
 
 pytestmark = pytest.mark.numeric
 

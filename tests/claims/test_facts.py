@@ -15,8 +15,9 @@ from pydantic import TypeAdapter
 
 import fpbench
 from fpbench import InputError, Problem, Sample
-from fpbench.claims import FORMS, METRICS
+from fpbench.claims import METRICS
 from fpbench.claims.facts import Fact
+from fpbench.claims.rates import FORMS
 
 FACT = TypeAdapter(Fact)
 

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench import InputError, Sample
-from fpbench.claims import METRICS, limit_claim_nats, limit_count_nats
+from fpbench.claims import METRICS, limit_claim_nats
 from fpbench.claims.facts import Known, Linear, PositiveRate, Share, Unfairness
+from fpbench.claims.information import limit_count_nats
 
 pytestmark = pytest.mark.numeric
 

@@ -17,7 +17,6 @@ import fpbench
 from fpbench import Correction, Guess, InputError, Problem
 from fpbench.claims import (
     COUNT_CONSTRAINTS,
-    FORMS,
     METRICS,
     KnownPeople,
     KnownUnfairness,
@@ -26,6 +25,7 @@ from fpbench.claims import (
     RateConstraint,
     ShareBounds,
 )
+from fpbench.claims.rates import FORMS
 from fpbench.correction import OptimalCorrector
 from fpbench.correction.calibration import calibrate, calibrate_guess
 from fpbench.correction.weights import scale_confidence, sharpen

@@ -13,15 +13,9 @@ from scipy.special import expit, gammaln, logit, logsumexp
 from scipy.stats import binom
 
 from fpbench import InputError, Problem
-from fpbench.claims import (
-    FORMS,
-    METRICS,
-    KnownPeople,
-    RateBounds,
-    RateConstraint,
-    ShareBounds,
-)
+from fpbench.claims import METRICS, KnownPeople, RateBounds, RateConstraint, ShareBounds
 from fpbench.claims.counts import Classes
+from fpbench.claims.rates import FORMS
 from fpbench.correction import compute_posterior
 from fpbench.correction.exact.two_group_regions import separate_regions
 from fpbench.correction.posterior import condition_on_regions

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import fpbench
 from fpbench import Correction, Problem
 from fpbench.claims import (
-    FORMS,
     METRICS,
     KnownPeople,
     KnownUnfairness,
@@ -23,6 +22,7 @@ from fpbench.claims import (
     RateConstraint,
     ShareBounds,
 )
+from fpbench.claims.rates import FORMS
 from fpbench.correction import CountedProblem, compute_posterior, posterior, solve_exact
 from fpbench.correction.conditioning.conditioned import Conditioned
 from fpbench.correction.conditioning.maximum_entropy import condition_approximately

@@ -11,7 +11,6 @@ from hypothesis.extra.numpy import arrays
 
 from fpbench import Problem
 from fpbench.claims import (
-    FORMS,
     METRICS,
     KnownPeople,
     KnownUnfairness,
@@ -19,6 +18,7 @@ from fpbench.claims import (
     RateConstraint,
     ShareBounds,
 )
+from fpbench.claims.rates import FORMS
 from fpbench.correction import solve_exact
 from fpbench.correction.weights import (
     find_best_exponent,

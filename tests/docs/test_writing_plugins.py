@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from fpbench.components.names import KINDS
-from fpbench.testing import LAWS, Outcome, checks
+from fpbench.testing import Outcome, checks
+from fpbench.testing.laws import LAWS
 from fpbench.testing.scaffold import make_component, make_files
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -7,7 +7,7 @@ import pytest
 from toy_runs import ATTACK
 
 import fpbench
-from fpbench.errors import RunLostError
+from fpbench.base.errors import RunLostError
 from fpbench.matrix.plan import Cell
 from fpbench.plugin import Status
 from fpbench.store.locks import Lock, move_aside

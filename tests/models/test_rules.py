@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from fpbench import InputError
-from fpbench.models import Clause, RuleBased, RuleList, Rules, encode, encoded_names, tree_rules
+from fpbench.models import Clause, RuleList, Rules, encode, encoded_names, tree_rules
+from fpbench.models.rules import RuleBased
 
 
 def grown(seed, n=200, d=4, most=None, depth=None):

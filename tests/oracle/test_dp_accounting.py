@@ -11,18 +11,18 @@ from dp_accounting.rdp import RdpAccountant
 from fpbench.builtin.mechanisms.exponential import LOSSES
 from fpbench.builtin.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from fpbench.builtin.mechanisms.laplace import DiscreteLaplace, Laplace
+from fpbench.builtin.pate.noisy_votes import VoteCost
 from fpbench.components.guarantee import NEIGHBOURS
 from fpbench.privacy import (
     COUNT_SENSITIVITY,
-    VoteCost,
     compose_gaussians,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_rho,
     gaussian_sigma,
     rho_to_epsilon,
-    sampled_gaussian_epsilon,
 )
+from fpbench.privacy.accounting import sampled_gaussian_epsilon
 
 EPSILONS = [0.05, 0.5, 1.0, 4.0, 12.0]
 DELTAS = [1e-10, 1e-6, 1e-3, 0.1]

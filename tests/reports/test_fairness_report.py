@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from fpbench import FairnessReport, InputError
 from fpbench.claims import ContradictionError
 from fpbench.correction import propagate
-from fpbench.reports import REPORT_METRICS, SliceColumn
+from fpbench.reports import REPORT_METRICS
+from fpbench.reports.slices import SliceColumn
 
 RATES = ("selection-rate", "true-positive-rate", "false-positive-rate")
 JOBS = ("clerk", "farmer", "smith")

@@ -12,10 +12,10 @@ import fpbench
 from fpbench import InputError, Mechanism
 from fpbench.privacy import Ledger
 from fpbench.privacy.marginal_release import Marginals, NoisyMarginals, fit_sizes
-from fpbench.reports import SliceColumn
 from fpbench.reports.assessments.releasing import check_release
 from fpbench.reports.defences.fitted_counts import release_secret_sizes
 from fpbench.reports.rows import ReportedPeople
+from fpbench.reports.slices import SliceColumn
 
 COLUMNS = [SliceColumn("a", ("0", "1")), SliceColumn("b", ("0", "1"))]
 SEEN: list = []

@@ -16,7 +16,8 @@ from fpbench.builtin.mechanisms.laplace import DiscreteLaplace, Laplace
 from fpbench.components.guarantee import NEIGHBOURS
 from fpbench.plugin import discover
 from fpbench.privacy import COUNT_SENSITIVITY, Sensitivity
-from fpbench.testing import PAIRS, attack_mechanism, check_mechanism, epsilon_lower_bound
+from fpbench.testing import check_mechanism, epsilon_lower_bound
+from fpbench.testing.attacks import PAIRS, Attack, attack_mechanism
 
 
 def ours(kind):
@@ -273,8 +274,8 @@ def test_the_pairs_are_neighbours_as_far_apart_as_neighbours_may_be(relation):
 
 def test_an_attack_that_proves_too_much_breaks_a_claim():
     claimed = Guarantee(1.0)
-    assert not fpbench.testing.Attack((1,), (0,), claimed, 1.0).broken
-    assert fpbench.testing.Attack((1,), (0,), claimed, 1.01).broken
+    assert not Attack((1,), (0,), claimed, 1.0).broken
+    assert Attack((1,), (0,), claimed, 1.01).broken
 
 
 def fine(counts, rng):

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fpbench import Sample
+from fpbench.builtin.batched.noisy_steps import NoisyTraining
 from fpbench.builtin.learners.dp_sgd import DPSGD
-from fpbench.models import NoisyTraining
 from fpbench.plugin import Codes
 from fpbench.privacy import sampled_gaussian_sigma
 

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from fpbench import Classifier, Guarantee, Learner, Measure, Sample
+from fpbench.builtin.batched.noisy_steps import NoisyTraining
 from fpbench.builtin.learners._fitted import ScoredModel
-from fpbench.models import BoundedFeatures, NoisyTraining, random_state
+from fpbench.models import BoundedFeatures, random_state
 from fpbench.plugin import Codes, MeasureValues
 from fpbench.privacy import sampled_gaussian_sigma
 

@@ -10,14 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import Classifier, Sample
-from fpbench.builtin.learners._fitted import Fitted, predict_both
-from fpbench.models import (
-    FAMILIES,
-    SklearnLearner,
+from fpbench.builtin.batched.standardized_logistic import (
     StandardizedLogistic,
-    encoded_names,
     fit_standardized_logistic,
 )
+from fpbench.builtin.learners._fitted import Fitted, predict_both
+from fpbench.models import FAMILIES, SklearnLearner, encoded_names
 
 
 class Plain(SklearnLearner):

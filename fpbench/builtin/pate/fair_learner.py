@@ -13,7 +13,7 @@ from fpbench import Learner, Sample
 from fpbench.builtin.learners._fitted import make_twin
 from fpbench.builtin.pate.learner import _TIE, Pate
 from fpbench.builtin.pate.model import Floats, ParityRefusal, Rows, StandardizedFeatures
-from fpbench.privacy import VoteCost
+from fpbench.builtin.pate.noisy_votes import VoteCost
 
 
 class FairPate(Pate):

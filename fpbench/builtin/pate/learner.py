@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from fpbench import Guarantee, InputError, Learner, Measure, Sample
+from fpbench.auditing import VoteLabels
+from fpbench.builtin.batched.mlp import MLPTraining
 from fpbench.builtin.pate.model import (
     ConfidenceTest,
     Floats,
@@ -25,16 +27,10 @@ from fpbench.builtin.pate.model import (
     draw_noise,
     encode_finite,
 )
-from fpbench.models import Encoding, MLPTraining, random_state
+from fpbench.builtin.pate.noisy_votes import VoteCost, count_votes, flip_probabilities, vote_labels
+from fpbench.models import Encoding, random_state
 from fpbench.plugin import MeasureValues
-from fpbench.privacy import (
-    LEAST_EPSILON,
-    VoteCost,
-    VoteLabels,
-    count_votes,
-    flip_probabilities,
-    vote_labels,
-)
+from fpbench.privacy import LEAST_EPSILON
 
 Partition = Literal["hash", "equal"]
 

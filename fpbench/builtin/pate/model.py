@@ -9,23 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import Guarantee, InputError
+from fpbench.auditing import VoteLabels
+from fpbench.builtin.batched.logistic import fit_logistic, fit_logistic_apart, logistic_proba
+from fpbench.builtin.batched.mlp import MLPTraining, Networks, fit_networks, fit_networks_apart
 from fpbench.builtin.learners._fitted import ScoredModel
 from fpbench.builtin.pate.equation_12 import find_not_convex, fit_weighted_labels
 from fpbench.builtin.pate.least_squares import fit_least_squares
+from fpbench.builtin.pate.noisy_votes import flip_probabilities, vote_labels
 from fpbench.errors import DataError
-from fpbench.models import (
-    Encoding,
-    MLPTraining,
-    Networks,
-    encode,
-    fit_logistic,
-    fit_logistic_apart,
-    fit_networks,
-    fit_networks_apart,
-    logistic_proba,
-)
+from fpbench.models import Encoding, encode
 from fpbench.plugin import MeasureValues
-from fpbench.privacy import VoteLabels, flip_probabilities, vote_labels
 
 if TYPE_CHECKING:
     from pandas import DataFrame

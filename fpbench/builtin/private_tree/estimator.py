@@ -51,7 +51,7 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     max_depth
         Number of levels of splits, 1 to 16. The tree is complete: data never stop it.
     criterion
-        Impurity that a split minimises: `gini`, `entropy` or `max`, see `fpbench.models.impurity`.
+        Impurity that a split minimises: `gini`, `entropy` or `max`.
         With noise `gini` is best: its sensitivity is below 1, that of `entropy` about log2 of
         `most_people`.
     selection

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from fpbench import Classifier, Guarantee, Learner, Measure, Sample
-from fpbench.models import BoundedFeatures, logistic_proba
+from fpbench.models import BoundedFeatures
 from fpbench.plugin import Codes, MeasureValues
 from fpbench.privacy import LEAST_EPSILON
 from fpbench_defences.pflr_objective import (
@@ -49,7 +49,9 @@ class RedrawnLogistic:
 
     def proba(self, features: DataFrame) -> Floats:
         """Probabilities (R, n) of label 1."""
-        return logistic_proba(self.weights, self.design(features))
+        from scipy.special import expit
+
+        return np.asarray(expit(self.weights @ self.design(features).T))
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,7 @@ from fpbench.builtin.ferry import cp_engine as engines
 from fpbench.builtin.ferry.correctors import CP
 from fpbench.builtin.ferry.cp_model import floor_fraction
 from fpbench.claims import (
-    FORMS,
     METRICS,
-    Constraint,
     KnownPeople,
     KnownUnfairness,
     LinearConstraint,
@@ -29,6 +27,8 @@ from fpbench.claims import (
     RateConstraint,
     ShareBounds,
 )
+from fpbench.claims.conditions import Constraint
+from fpbench.claims.rates import FORMS
 from fpbench.correction import solve_exact
 from fpbench.plugin import SolverStatus
 

@@ -26,7 +26,6 @@ from fpbench.builtin.ferry import ip_model, ip_solver
 from fpbench.builtin.ferry.correctors import IP
 from fpbench.builtin.ferry.ip_model import IntegerModel, exclude_counts, simplify
 from fpbench.claims import (
-    FORMS,
     METRICS,
     AnyOf,
     KnownPeople,
@@ -37,6 +36,7 @@ from fpbench.claims import (
     Row,
     ShareBounds,
 )
+from fpbench.claims.rates import FORMS
 from fpbench.correction import CountedProblem, solve_exact
 from fpbench.plugin import SolverStatus
 

@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fpbench.base.errors import InputError
+from fpbench.builtin.batched.logistic import fit_logistic
 from fpbench.builtin.pate.excessive_risk.closed_form import (
     LabelMoments,
     NormalStudents,
     compute_label_moments,
     fit_normal_students,
 )
-from fpbench.models.batched.logistic import fit_logistic
-from fpbench.privacy.noisy_votes import vote_labels
+from fpbench.builtin.pate.noisy_votes import vote_labels
 
 pytestmark = pytest.mark.numeric
 

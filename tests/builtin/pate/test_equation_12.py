@@ -10,9 +10,9 @@ from scipy.special import expit
 
 import fpbench
 from fpbench import InputError
+from fpbench.builtin.batched.logistic import fit_logistic
 from fpbench.builtin.pate import equation_12
 from fpbench.builtin.pate.equation_12 import find_not_convex, fit_weighted_labels
-from fpbench.models import fit_logistic
 
 pytestmark = pytest.mark.numeric
 PENALTY = 0.1

@@ -13,6 +13,7 @@ from sklearn.metrics import log_loss
 
 from fpbench import InputError, Sample
 from fpbench.auditing import excessive_risk
+from fpbench.builtin.batched.logistic import fit_logistic, logistic_proba
 from fpbench.builtin.pate.excessive_risk.draws import People
 from fpbench.builtin.pate.excessive_risk.report import (
     EvaluationRisks,
@@ -20,8 +21,7 @@ from fpbench.builtin.pate.excessive_risk.report import (
     rank_correlation,
 )
 from fpbench.builtin.pate.excessive_risk.votes import _measure_deviation
-from fpbench.models.batched.logistic import fit_logistic, logistic_proba
-from fpbench.privacy.noisy_votes import flip_probabilities, vote_labels
+from fpbench.builtin.pate.noisy_votes import flip_probabilities, vote_labels
 
 GROUPS = ("old", "young", "rest")
 

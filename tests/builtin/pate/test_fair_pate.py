@@ -8,11 +8,11 @@ from pydantic import ValidationError
 
 import fpbench
 from fpbench.auditing import excessive_risk
+from fpbench.builtin.batched.logistic import fit_logistic, logistic_proba
 from fpbench.builtin.pate.fair_learner import FairPate
 from fpbench.builtin.pate.learner import Pate
 from fpbench.builtin.pate.model import LinearFamily, ParityRefusal
-from fpbench.models import fit_logistic, logistic_proba
-from fpbench.privacy import VoteCost
+from fpbench.builtin.pate.noisy_votes import VoteCost
 
 KINDS = ("refuse", "teachers")
 

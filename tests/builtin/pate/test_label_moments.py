@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fpbench.base.errors import InputError
 from fpbench.builtin.pate.excessive_risk.closed_form import compute_label_moments
-from fpbench.privacy.noisy_votes import vote_labels
+from fpbench.builtin.pate.noisy_votes import vote_labels
 
 KINDS = ("hard", "soft", "soft-clipped")
 

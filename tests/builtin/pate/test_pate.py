@@ -19,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fpbench
 from fpbench import Guarantee, InputError, Sample
+from fpbench.builtin.batched.logistic import fit_logistic_apart
 from fpbench.builtin.pate.learner import (
     Pate,
     count_earlier,
@@ -31,9 +32,10 @@ from fpbench.builtin.pate.model import (
     derive_targets,
     draw_noise,
 )
+from fpbench.builtin.pate.noisy_votes import VoteCost, vote_labels
 from fpbench.errors import DataError
 from fpbench.models import encode
-from fpbench.privacy import VoteCost, gaussian_epsilon, vote_labels
+from fpbench.privacy import gaussian_epsilon
 
 pytestmark = pytest.mark.numeric
 
@@ -529,7 +531,7 @@ def test_on_credit_cards_all_is_as_scikit_learn_has_it(credit):
     public, private = learner._draw_public(len(train), of_rows)
     assert (public == model.public_rows).all()
     dealt = deal_parts("hash", encode(train.features), train.labels, private, 150, of_parts)
-    ours = fpbench.models.fit_logistic_apart(design, train.labels.astype(float), dealt, 0.01)
+    ours = fit_logistic_apart(design, train.labels.astype(float), dealt, 0.01)
     votes = np.zeros((200, 2), int)
     for theta, rows in zip(ours, dealt, strict=True):
         theirs = LogisticRegression(

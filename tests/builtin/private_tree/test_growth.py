@@ -9,10 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench import InputError, component
-from fpbench.builtin import SplitCandidates, TreeRecipe, grow_trees, impurity
 from fpbench.builtin.private_tree import fitted as private_trees
-from fpbench.builtin.private_tree.split_candidates import CategoryFeature, NumberFeature
-from fpbench.builtin.private_tree.split_scores import CRITERIA
+from fpbench.builtin.private_tree.growth import grow_trees
+from fpbench.builtin.private_tree.recipe import TreeRecipe
+from fpbench.builtin.private_tree.split_candidates import (
+    CategoryFeature,
+    NumberFeature,
+    SplitCandidates,
+)
+from fpbench.builtin.private_tree.split_scores import CRITERIA, impurity
 from fpbench.data import Domain
 from fpbench.models import encode, tree_rules
 

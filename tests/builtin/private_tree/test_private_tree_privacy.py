@@ -11,7 +11,9 @@ import pandas as pd
 import pytest
 
 from fpbench import Sample, component
-from fpbench.builtin import SplitCandidates, TreeRecipe, grow_trees
+from fpbench.builtin.private_tree.growth import grow_trees
+from fpbench.builtin.private_tree.recipe import TreeRecipe
+from fpbench.builtin.private_tree.split_candidates import SplitCandidates
 from fpbench.builtin.private_tree.split_scores import CRITERIA
 from fpbench.data import Domain
 from fpbench.testing import epsilon_lower_bound

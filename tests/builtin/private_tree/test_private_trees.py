@@ -19,7 +19,7 @@ from fpbench.builtin.mechanisms.laplace import DiscreteLaplace
 from fpbench.builtin.private_tree.learners import PrivateFairTree, PrivateTree
 from fpbench.data import Domain
 from fpbench.errors import DataError
-from fpbench.models import RuleBased
+from fpbench.models.rules import RuleBased
 
 DOMAIN = Domain.of({"skill": [-3, 3], "income": [-3000, 6000], "job": ["job 0", "job 1"]})
 INF = math.inf

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench import InputError
-from fpbench.builtin import TreeRecipe, impurity
+from fpbench.builtin.private_tree.recipe import TreeRecipe
 from fpbench.builtin.private_tree.split_scores import (
     CRITERIA,
     SELECTIONS,
     choose_splits,
     compute_impurity_sensitivity,
+    impurity,
 )
 
 each_criterion = pytest.mark.parametrize("criterion", CRITERIA)

@@ -17,7 +17,6 @@ from instances import KINDS, check_values, draw
 import fpbench
 from fpbench import InputError, Problem
 from fpbench.claims import (
-    FORMS,
     METRICS,
     KnownPeople,
     LinearConstraint,
@@ -25,6 +24,7 @@ from fpbench.claims import (
     RateConstraint,
     ShareBounds,
 )
+from fpbench.claims.rates import FORMS
 from fpbench.plugin import SolverStatus
 
 SMALL, LARGER, LINEAR = 240, 80, 40

@@ -10,7 +10,8 @@ from instances import KINDS, WEIGHTS, check_correction, check_values, draw
 
 import fpbench.correction.exact.lattice
 from fpbench import Problem
-from fpbench.claims import FORMS, METRICS, KnownUnfairness, RateConstraint, ShareBounds
+from fpbench.claims import METRICS, KnownUnfairness, RateConstraint, ShareBounds
+from fpbench.claims.rates import FORMS
 from fpbench.correction import CountedProblem, solve_exact
 from fpbench.correction.exact.cost_programs import CountProgram, LinkedPrograms, Optimum
 from fpbench.correction.exact.many_groups import solve_many_groups

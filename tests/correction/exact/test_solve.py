@@ -10,7 +10,6 @@ from instances import AWKWARD, TOLERANCES, check_correction, check_values, draw
 import fpbench.correction.exact.solve
 from fpbench import Problem
 from fpbench.claims import (
-    FORMS,
     METRICS,
     KnownPeople,
     KnownUnfairness,
@@ -18,6 +17,7 @@ from fpbench.claims import (
     RateConstraint,
     ShareBounds,
 )
+from fpbench.claims.rates import FORMS
 from fpbench.correction import solve_exact
 from fpbench.plugin import SolverStatus
 

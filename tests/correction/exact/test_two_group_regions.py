@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import fpbench.correction.exact.two_group_regions
 from fpbench.claims import (
-    FORMS,
     METRICS,
     KnownUnfairness,
     Part,
@@ -24,6 +23,7 @@ from fpbench.claims import (
     ShareBounds,
 )
 from fpbench.claims.counts import Classes
+from fpbench.claims.rates import FORMS
 from fpbench.correction.exact.two_group_regions import Region, separate_regions
 
 TOLERANCES = (

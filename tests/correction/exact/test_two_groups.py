@@ -14,7 +14,6 @@ import fpbench.correction.exact.two_group_moves
 import fpbench.correction.exact.two_groups
 from fpbench import Problem
 from fpbench.claims import (
-    FORMS,
     METRICS,
     KnownPeople,
     KnownUnfairness,
@@ -22,6 +21,7 @@ from fpbench.claims import (
     RateConstraint,
     ShareBounds,
 )
+from fpbench.claims.rates import FORMS
 from fpbench.correction import CountedProblem, solve_exact
 from fpbench.correction.exact.many_groups import solve_many_groups
 from fpbench.correction.exact.two_group_regions import separate_regions

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench import Claim, Correction, Guarantee, Release, Sample
-from fpbench.claims import FORMS, METRICS, RateConstraint, ShareBounds
+from fpbench.claims import METRICS, RateConstraint, ShareBounds
+from fpbench.claims.rates import FORMS
 from fpbench.components.beliefs import spread_confidence
 from fpbench.components.own_measures import IN_ATTACKS, IN_AUDITS
 from fpbench.components.records import CalibratedGuess, Predictions

@@ -31,8 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import InputError
-from fpbench.models import fit_logistic
-from fpbench.privacy import VoteLabels, flip_probabilities, vote_labels
+from fpbench.auditing import VoteLabels
+from fpbench.builtin.batched.logistic import fit_logistic
+from fpbench.builtin.pate.noisy_votes import flip_probabilities, vote_labels
 
 _Floats = NDArray[np.float64]
 

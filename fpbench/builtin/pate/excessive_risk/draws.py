@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from fpbench import InputError
 from fpbench.auditing import PrivateModel, RedrawnModels, VotedModel
+from fpbench.builtin.batched.logistic import fit_logistic
 from fpbench.builtin.pate.least_squares import fit_least_squares
-from fpbench.models import fit_logistic
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import InputError
-from fpbench.auditing import VotedModel
+from fpbench.auditing import VotedModel, VoteLabels
 from fpbench.base.arguments import show_value
 from fpbench.builtin.pate.excessive_risk.closed_form import (
     NormalStudents,
@@ -32,8 +32,8 @@ from fpbench.builtin.pate.excessive_risk.draws import (
     split_by_norm,
 )
 from fpbench.builtin.pate.excessive_risk.report import EvaluationRisks
+from fpbench.builtin.pate.noisy_votes import flip_probabilities
 from fpbench.plugin import MeasureValues
-from fpbench.privacy import VoteLabels, flip_probabilities
 
 _Floats = NDArray[np.float64]
 

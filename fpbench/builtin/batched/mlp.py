@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError
-from fpbench.models.batched.row_blocks import pad_groups
+from fpbench.builtin.batched.row_blocks import pad_groups
 
 _Floats = NDArray[np.float64]
 

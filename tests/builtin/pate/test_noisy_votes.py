@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench import InputError
-from fpbench.privacy import VoteCost, count_votes, flip_probabilities, vote_labels
+from fpbench.builtin.pate.noisy_votes import VoteCost, count_votes, flip_probabilities, vote_labels
 
 SIGMAS = st.floats(0.5, 1e4)
 COSTS = st.builds(

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from fpbench import InputError
-from fpbench.models import Networks, NoisyTraining, fit_logistic
-from fpbench.models.batched import mlp, noisy_steps
+from fpbench.builtin.batched import mlp, noisy_steps
+from fpbench.builtin.batched.logistic import fit_logistic
+from fpbench.builtin.batched.mlp import Networks
+from fpbench.builtin.batched.noisy_steps import NoisyTraining
 
 PLAIN = NoisyTraining(steps=4, share=1.0, clip=math.inf, sigma=0.0, rate=0.1)
 NETWORK = replace(PLAIN, hidden=(5, 4))

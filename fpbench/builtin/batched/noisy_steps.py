@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError
-from fpbench.models.batched.logistic import logistic_proba
-from fpbench.models.batched.mlp import (
+from fpbench.builtin.batched.logistic import logistic_proba
+from fpbench.builtin.batched.mlp import (
     Adam,
     Networks,
     apply_sigmoid,

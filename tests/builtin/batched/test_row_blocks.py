@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpbench.models.batched.row_blocks import pad_groups
+from fpbench.builtin.batched.row_blocks import pad_groups
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=9), st.integers(1, 200))

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
-import fpbench.models.batched.mlp as module
+import fpbench.builtin.batched.mlp as module
 from fpbench import InputError
-from fpbench.models import MLPTraining, Networks, fit_networks, fit_networks_apart
+from fpbench.builtin.batched.mlp import MLPTraining, Networks, fit_networks, fit_networks_apart
 
 LAWS = settings(max_examples=15)
 

@@ -6,10 +6,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import fpbench.models.batched.logistic_parts as module
+import fpbench.builtin.batched.logistic_parts as module
 from fpbench import InputError
-from fpbench.models import StandardizedLogistic, fit_logistic, fit_standardized_logistic
-from fpbench.models.batched.logistic_parts import fit_logistic_parts
+from fpbench.builtin.batched.logistic import fit_logistic
+from fpbench.builtin.batched.logistic_parts import fit_logistic_parts
+from fpbench.builtin.batched.standardized_logistic import (
+    StandardizedLogistic,
+    fit_standardized_logistic,
+)
 
 pytestmark = pytest.mark.numeric
 

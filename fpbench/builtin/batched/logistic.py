@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fpbench.base.arguments import show_value
 from fpbench.base.errors import FpbenchError, InputError
-from fpbench.models.batched.row_blocks import pad_groups
+from fpbench.builtin.batched.row_blocks import pad_groups
 
 _CHUNK = 1 << 17
 """Numbers in the largest array of a chunk (1 MB): small enough to stay near the processor."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError
-from fpbench.models.batched.logistic import fit_logistic
+from fpbench.builtin.batched.logistic import fit_logistic
 
 _Floats = NDArray[np.float64]
 _Singles = NDArray[np.float32]

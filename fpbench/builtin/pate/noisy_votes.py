@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.auditing import VoteLabels
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_whole_number, show_value
 from fpbench.base.errors import InputError
-from fpbench.privacy.accounting import (
+from fpbench.privacy import (
     gaussian_epsilon,
     gaussian_rho,
     gaussian_sigma,
     rho_to_epsilon,
 )
-
-VoteLabels: TypeAlias = Literal["hard", "soft", "soft-clipped", "equation-12"]
-"""Labels from noisy votes: the label with more votes; the share of label 1, which noise may push
-out of [0, 1]; that share, cut to [0, 1]; or the noisy count of label 1 over the teachers."""
 
 _Floats = NDArray[np.float64]
 

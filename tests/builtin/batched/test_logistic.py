@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-import fpbench.models.batched.logistic as module
+import fpbench.builtin.batched.logistic as module
 from fpbench import FpbenchError, InputError
-from fpbench.models import fit_logistic, fit_logistic_apart, logistic_proba
+from fpbench.builtin.batched.logistic import fit_logistic, fit_logistic_apart, logistic_proba
 
 pytestmark = pytest.mark.numeric
 

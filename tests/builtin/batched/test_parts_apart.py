@@ -7,8 +7,9 @@ that is a tie in exact arithmetic is decided by the last bit.
 import numpy as np
 import pytest
 
-from fpbench.models import MLPTraining, fit_logistic_apart, fit_networks_apart
-from fpbench.models.batched.row_blocks import pad_groups
+from fpbench.builtin.batched.logistic import fit_logistic_apart
+from fpbench.builtin.batched.mlp import MLPTraining, fit_networks_apart
+from fpbench.builtin.batched.row_blocks import pad_groups
 
 ROWS = 6_000
 NETWORKS = MLPTraining((5, 3), penalty=0.01, epochs=1, batch=9, rate=0.05)

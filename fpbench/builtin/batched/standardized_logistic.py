@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench.base.arguments import show_value, to_array, to_floats, to_python_number
 from fpbench.base.arrays import check_binary, drop_last_bits
 from fpbench.base.errors import InputError
-from fpbench.models.batched.logistic import logistic_proba
-from fpbench.models.batched.logistic_parts import fit_logistic_parts
+from fpbench.builtin.batched.logistic import logistic_proba
+from fpbench.builtin.batched.logistic_parts import fit_logistic_parts
 
 _Floats = NDArray[np.float64]
 
