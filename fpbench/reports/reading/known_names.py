@@ -20,6 +20,28 @@ if TYPE_CHECKING:
 
 PREDICTION, LABEL = "@prediction", "@label"
 """Keys of a cell that say whose prediction, or label, is counted; others are names of columns."""
+VALUE = "value"
+"""The heading of numbers whose metric stands elsewhere."""
+METRIC = "@metric"
+ATTRIBUTE = "@attribute"
+LEVEL = "@level"
+"""A column of groups of several attributes, and one that names these."""
+STATUS = "@status"
+NUMBER = "@number"
+"""The people's numbers that a row's statistic is of."""
+CUT = "@threshold"
+HEADS = {
+    METRIC: {"metric", "measure", "statistic", "indicator", "metrics", "kpi", "metric-name"},
+    ATTRIBUTE: {"attribute-name", "attribute", "characteristic", "variable", "sensitive-feature",
+                 "category-type", "dimension", "protected-attribute"},
+    LEVEL: {"attribute-value", "level", "category", "group", "subgroup", "categories", "groups",
+             "group-name", "demographic", "demographic-group", "sensitive-group"},
+    STATUS: {"sdcstatus", "sdc-status", "status", "cell-status", "suppressed", "suppression",
+              "outcome", "flag"},
+    CUT: {"threshold", "thresholds", "cutoff", "cut-off", "cut-point", "score-threshold",
+           "decision-threshold", "schwelle"},
+    VALUE: {"value", "values", "estimate", "result", "figure", "wert", "valeur"},
+}  # fmt: skip
 _TOTALS = frozenset({
     "total", "totals", "all", "overall", "everybody", "everyone", "all-groups", "grand-total",
     "sum", "any", "gesamt", "insgesamt", "all-people", "all-applicants", "alle", "ensemble",
@@ -260,10 +282,6 @@ class KnownNames:
         others = {name for names in _SAME for name in names if len(name) > 1}
         alike = [(name, dict(self._find(name, [column])).get(column, "")) for name in others]
         return [(value, value) for value in own] + [pair for pair in alike if pair[1]]
-
-    def find_keys(self, keys: Iterable[str]) -> list[str]:
-        """Those of keys that are attributes, as far as they are known."""
-        return [k for k in keys if k in self.secrets or (not self.secrets and is_sensitive(k))]
 
     def find_group(self, text: str) -> list[tuple[str, str]]:
         """Attributes and groups that a text may name."""

@@ -20,11 +20,12 @@ from fpbench.reports.linear_statistics import (
     is_of_numbers,
     is_weighted,
 )
+from fpbench.reports.reading.blocks import Fact, Layout
 from fpbench.reports.reading.cells import FULL, NO_MORE, Cell
 from fpbench.reports.reading.files import from_csv_bytes, from_json_text, from_parquet_bytes
 from fpbench.reports.reading.grids import Grid, from_frame, load, read_grids
 from fpbench.reports.reading.known_names import KnownNames, is_sensitive
-from fpbench.reports.reading.layouts import MOST_SHARE, Fact, Layout, read_layouts
+from fpbench.reports.reading.layouts import read_layouts
 from fpbench.reports.reading.long_form import read_frame
 from fpbench.reports.reading.metric_names import TAKEN_OVER, read_heading
 from fpbench.reports.rows import ReportRows
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 UNITS = ("percent", "share")
 _OVERALL = ("selection-rate", "accuracy", "prevalence")
 """Rates taken over all people of a group in a slice."""
+_MOST_SHARE = 2
+"""The greatest comparison of rates that is not in percent."""
 _LISTED = 4
 _MOST_ROWS = 20_000
 """Of a table in another form than the long one."""
@@ -572,7 +575,7 @@ class _Builder:
             )
         metric = facts[0].reading.metric
         shares = is_comparison(metric) or is_weighted(metric)
-        points = shares and any(f.cell.high > MOST_SHARE for f in facts)
+        points = shares and any(f.cell.high > _MOST_SHARE for f in facts)
         if shares and not points and not facts[0].cell.unit and any(f.percent for f in facts):
             if self.unit is None and any(f.cell.low for f in facts):
                 self._ask_unit(facts[0])
