@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench.base.argument_types import check_methods
 from fpbench.base.arguments import check_same_rows, show_value, to_path
 from fpbench.base.errors import InputError, check_choice
-from fpbench.base.files import read_file, write_output
+from fpbench.base.files import write_output
 from fpbench.base.text import escape_unprintable, show_lines
 from fpbench.claims.count_laws import LAWS
 from fpbench.claims.set_counts import Facts, Mask
@@ -31,9 +31,8 @@ from fpbench.reports.exact_blocks import tabulate
 from fpbench.reports.facts import find_facts
 from fpbench.reports.html_tables import to_page
 from fpbench.reports.reading.files import (
-    from_csv_bytes,
-    from_json_text,
-    from_parquet_bytes,
+    MOST_BYTES,
+    parse_report,
     to_json_text,
     to_parquet_bytes,
 )
@@ -52,14 +51,13 @@ from fpbench.reports.slices import (
     name_rules,
     name_values,
 )
+from fpbench.tabular.table_files import load_content
 
 if TYPE_CHECKING:
     from pandas import Categorical, DataFrame
 
 _MOST_ROWS = 20
 """Most rows that a notebook shows."""
-_MOST_BYTES = 2**28
-"""Largest file of a report that is read: it may come from a stranger."""
 
 
 class DefenceOptions(TypedDict, total=False):
@@ -121,7 +119,7 @@ class RuleOptions(DefenceOptions, total=False):
 class FairnessReport(ReportRows):
     """A published report: rates, or numbers of people, by group for slices of people.
 
-    Make it by `from_predictions`, `from_frame` or `from_csv`.
+    Make it by `from_predictions`, `from_frame` or `from_file`.
     """
 
     @classmethod
@@ -585,28 +583,16 @@ class FairnessReport(ReportRows):
         write_output(to_path("file", file), self.to_frame().to_csv(index=False))
 
     @classmethod
-    def from_csv(
-        cls, file: str | Path, *, groups: Sequence[str] | None = None, decimals: int | None = None
-    ) -> FairnessReport:
-        """Read the long form; see `from_frame`."""
-        return cls._of(from_csv_bytes(_read(file, "CSV"), file, groups, decimals))
-
-    @classmethod
     def from_file(
         cls, file: str | Path, *, groups: Sequence[str] | None = None, decimals: int | None = None
     ) -> FairnessReport:
-        """Read JSON (.json), Parquet (.parquet, .pq), or else CSV.
+        """Read what `to_json` (.json), `to_parquet` (.parquet, .pq) or else `to_csv` writes.
 
-        Errors name the file; see `from_frame`.
+        JSON may be a list of rows of the long form. Errors name the file; see `from_frame`.
         """
-        kind = Path(file).suffix.lower()
-        read = cls.from_csv
-        if kind == ".json":
-            read = cls.from_json
-        elif kind in (".parquet", ".pq"):
-            read = cls.from_parquet
+        path = to_path("file", file)
         try:
-            return read(file, groups=groups, decimals=decimals)
+            return cls._of(parse_report(load_content(path, MOST_BYTES), path, groups, decimals))
         except InputError as error:
             named = str(error).startswith(str(file))
             raise InputError(str(error) if named else f"{file}: {error}") from None
@@ -621,13 +607,6 @@ class FairnessReport(ReportRows):
         """
         write_output(to_path("file", file), to_json_text(self, self.to_frame()))
 
-    @classmethod
-    def from_json(
-        cls, file: str | Path, *, groups: Sequence[str] | None = None, decimals: int | None = None
-    ) -> FairnessReport:
-        """Read what `to_json` writes, or a list of rows of the long form; see `from_frame`."""
-        return cls._of(from_json_text(_read(file, "JSON"), file, groups, decimals))
-
     def to_parquet(self, file: str | Path) -> None:
         """Write the long form, with the same description among its attributes; needs pyarrow.
 
@@ -637,13 +616,6 @@ class FairnessReport(ReportRows):
             Where to.
         """
         write_output(to_path("file", file), to_parquet_bytes(self, self.to_frame()))
-
-    @classmethod
-    def from_parquet(
-        cls, file: str | Path, *, groups: Sequence[str] | None = None, decimals: int | None = None
-    ) -> FairnessReport:
-        """Read what `to_parquet` writes, or the long form alone; see `from_frame`."""
-        return cls._of(from_parquet_bytes(_read(file, "Parquet"), file, groups, decimals))
 
     def to_html(self, file: str | Path | None = None, *, title: str = "Fairness report") -> str:
         """The report as a standalone HTML page, with a table for each crossing of columns.
@@ -688,13 +660,6 @@ def read_by_names(
     if isinstance(source, FairnessReport):
         return source
     return FairnessReport._of(read_table(source, names, secret, **options))
-
-
-def _read(file: str | Path, kind: str) -> bytes:
-    try:
-        return read_file(Path(file), most=_MOST_BYTES, named=True)
-    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
-        raise InputError(f"{file} cannot be read as a {kind} file: {error}") from None
 
 
 RULE = "rule"

@@ -6,6 +6,7 @@ from html import escape
 
 import numpy as np
 
+from fpbench.base.sheet import Column, Sheet, write_html
 from fpbench.base.text import escape_unprintable
 from fpbench.reports.rows import ReportRows
 from fpbench.reports.slices import REPORT_METRICS, Codes
@@ -19,11 +20,6 @@ summary { cursor: pointer; font-weight: 600; padding: .5rem 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { border-bottom: 1px solid #8886; padding: .3rem .7rem; text-align: left; }
 th { vertical-align: bottom; }
-th.metric { padding-top: 1rem; }
-td { min-width: 4.5rem; }
-td.number, th.number { text-align: right; white-space: nowrap; }
-small { opacity: .7; }
-@media (max-width: 30rem) { td.number small { display: block; } }
 """
 
 _METRICS = list(REPORT_METRICS)
@@ -39,11 +35,10 @@ def to_page(report: ReportRows, title: str) -> str:
     parts = [
         _write_table(report, blocks[of_block == t], opened=crossed[first[t]] < 2) for t in order
     ]
-    others = "".join(
-        f"<tr><td>{escape(one.describe())}</td><td>{escape(one.group)}</td>"
-        f'<td class="number">{one.value:.6g}</td></tr>' for one in report.statistics
-    )  # fmt: skip
-    parts += [f'<div class="wide"><table>{others}</table></div>'] * bool(others)
+    if report.statistics:
+        columns = Column("statistic", number=False), Column("group", number=False), Column("value")
+        rows = tuple((one.describe(), one.group, f"{one.value:.6g}") for one in report.statistics)
+        parts.append(f'<div class="wide">{write_html([Sheet("", "", columns, rows)])}</div>')
     slices = len(np.unique(report.cells, axis=0))
     groups = ", ".join(map(escape, report.groups))
     done = "; ".join(f"{name} {_say(value)}" for name, value in report.defences.items()) or "none"
@@ -63,26 +58,19 @@ def to_page(report: ReportRows, title: str) -> str:
 def _write_table(report: ReportRows, blocks: Codes, *, opened: bool) -> str:
     cuts = [c for c in range(len(report.columns)) if report.cells[blocks.max(axis=1)[0], c] >= 0]
     names = [report.columns[c].name for c in cuts]
-    heads = "".join(f"<th>{escape(name)}</th>" for name in names or [""])
-    heads += "".join(f'<th class="number">{escape(group)}</th>' for group in report.groups)
-    lines, metric = [], ""
-    wide = max(len(names), 1) + len(report.groups)
+    columns = [Column(name, number=False) for name in ("metric", *names)]
+    columns += map(Column, report.groups)
+    lines = []
     for rows in sorted(blocks, key=lambda rows: _METRICS.index(report.metric[rows.max()])):
         own = int(rows.max())
-        if report.metric[own] != metric:
-            metric = str(report.metric[own])
-            lines.append(f'<tr><th class="metric" colspan="{wide}">{escape(metric)}</th></tr>')
         cells = [report.columns[c].values[report.cells[own, c]] for c in cuts]
-        texts = "".join(f"<td>{escape(text)}</td>" for text in cells or ["everybody"])
-        values = (_write_value(report, int(row)) for row in rows)
-        numbers = "".join(f'<td class="number">{value}</td>' for value in values)
-        lines.append(f"<tr>{texts}{numbers}</tr>")
+        values = [_write_value(report, int(row)) for row in rows]
+        lines.append((str(report.metric[own]), *cells, *values))
     what = f"By {' and '.join(names)}" if names else "Everybody"
+    table = write_html([Sheet("", "", tuple(columns), tuple(lines))])
     return (
         f"<details{' open' if opened else ''}><summary>{escape(what)}</summary>"
-        f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>\n'
-        + "\n".join(lines)
-        + "\n</tbody></table></div></details>"
+        f'<div class="wide">{table}</div></details>'
     )
 
 
@@ -91,14 +79,11 @@ def _write_value(report: ReportRows, row: int) -> str:
         return ""
     if report.suppressed[row]:
         below = report.below[row]
-        return (
-            f"<small>a group has fewer than {below}</small>" if below else "<small>hidden</small>"
-        )
+        return f"a group has fewer than {below}" if below else "hidden"
     if np.isnan(report.value[row]):
-        return "<small>nobody</small>"
-    value = f"{report.value[row]:.6g}"
-    n = report.n[row]
-    return value if n < 0 else f"{value} <small>of {n:,}</small>"
+        return "nobody"
+    value, n = f"{report.value[row]:.6g}", report.n[row]
+    return value if n < 0 else f"{value} of {n:,}"
 
 
 def _say(value: object) -> str:

@@ -43,7 +43,8 @@ _PACKED = {
     b"PAR1": "a Parquet file: give it a name that ends in .parquet",
 }
 """First bytes of files that are not text."""
-_PARQUET = (".parquet", ".pq")
+PARQUET = (".parquet", ".pq")
+"""How names of Parquet files end."""
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 
 
@@ -105,7 +106,7 @@ def load_table(path: Path) -> LoadedTable:
         As of `read_csv` and `read_parquet`.
     """
     content = load_content(path)
-    if path.suffix.lower() in _PARQUET:
+    if path.suffix.lower() in PARQUET:
         frame = parse_parquet(content, str(path))
     else:
         is_sheet = path.suffix.lower() in _SPREADSHEETS
@@ -114,12 +115,13 @@ def load_table(path: Path) -> LoadedTable:
     return LoadedTable(frame, sha256(content).hexdigest())
 
 
-def load_content(path: Path) -> bytes:
-    """Content of a user's file; DataError if it is not a regular file, or too large."""
+def load_content(path: Path, most: int = _MOST_BYTES) -> bytes:
+    """Content of a user's file; DataError if it is not regular, or has more than `most` bytes."""
     try:
-        return read_file(path, most=_MOST_BYTES, named=True)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+        return read_file(path, most=most, named=True)
+    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
+        problem = getattr(error, "strerror", None) or error
+        raise DataError(f"{path}: cannot be read: {problem}") from error
 
 
 def parse_csv(content: bytes, where: str, separator: str | None = None) -> dict[str, list[str]]:
@@ -167,27 +169,9 @@ def parse_csv(content: bytes, where: str, separator: str | None = None) -> dict[
 def parse_sheet(content: bytes, where: str) -> dict[str, list[str]]:
     """The cells of a spreadsheet as texts, by column; lines of one cell above the names are titles.
 
-    Raises DataError if it cannot be read, several sheets have cells, or extra `excel` is missing;
-    else as `read_csv`.
+    Raises DataError if several sheets have cells; else as `read_sheets` and `read_csv`.
     """
-    if not find_spec("python_calamine"):
-        raise DataError(f"{where}: is a spreadsheet: {tell_extra('excel')}, or save it as CSV")
-    import pandas as pd
-
-    try:
-        if is_zipfile(BytesIO(content)):
-            with ZipFile(BytesIO(content)) as packed:
-                if sum(part.file_size for part in packed.infolist()) > _MOST_BYTES // 4:
-                    raise DataError(f"{where}: is too large when unpacked: save it as CSV")
-        sheets = pd.read_excel(
-            BytesIO(content), sheet_name=None, header=None, dtype=object, engine="calamine",
-            keep_default_na=False,
-        )  # fmt: skip
-    except DataError:
-        raise
-    except Exception as error:  # of a damaged file, anything
-        problem = " ".join(str(error).split()) or type(error).__name__
-        raise DataError(f"{where}: cannot be read as a spreadsheet: {problem}") from error
+    sheets = read_sheets(content, where, _MOST_BYTES // 4)
     tables = {
         name: rows
         for name, sheet in sheets.items()
@@ -206,6 +190,35 @@ def parse_sheet(content: bytes, where: str) -> dict[str, list[str]]:
     if len(rows) < 2:
         raise DataError(f"{where}: holds no row")
     return {name: values for name, *values in columns}
+
+
+def read_sheets(content: bytes, where: str, most: int) -> dict[str, DataFrame]:
+    """The sheets of a spreadsheet, by name; cells as they are typed, blank ones as "".
+
+    Raises DataError if it cannot be read, has more than `most` bytes when unpacked, or extra
+    `excel` is missing.
+    """
+    import pandas as pd
+
+    try:
+        if is_zipfile(BytesIO(content)):
+            with ZipFile(BytesIO(content)) as packed:
+                if sum(part.file_size for part in packed.infolist()) > most:
+                    raise DataError(f"{where}: is larger than {most // 2**20:,} MiB when unpacked")
+                if not any("xl/" in name or "content.xml" in name for name in packed.namelist()):
+                    raise DataError(f"{where}: is a zip archive, and no spreadsheet: unpack it")
+        if not find_spec("python_calamine"):
+            raise DataError(f"{where}: is a spreadsheet: {tell_extra('excel')}, or save it as CSV")
+        sheets: dict[str, DataFrame] = pd.read_excel(
+            BytesIO(content), sheet_name=None, header=None, dtype=object, engine="calamine",
+            na_filter=False,
+        )  # fmt: skip
+        return sheets
+    except DataError:
+        raise
+    except Exception as error:  # of a damaged file, anything
+        problem = " ".join(str(error).split()) or type(error).__name__
+        raise DataError(f"{where}: cannot be read as a spreadsheet: {problem}") from error
 
 
 def _write_cell(value: Any) -> str:

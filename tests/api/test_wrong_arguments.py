@@ -84,9 +84,7 @@ METHODS = {
     "AttackResult.figure": {"name": "people", "output": "f.svg"},
     "FairnessReport.describe_slice": {"row": 0}, "FairnessReport.facts": {
         "X": X, "predictions": PREDICTIONS},
-    "FairnessReport.from_csv": {"file": "r.csv"}, "FairnessReport.from_file": {"file": "r.csv"},
-    "FairnessReport.from_json": {"file": "r.json"},
-    "FairnessReport.from_parquet": {"file": "r.parquet"},
+    "FairnessReport.from_file": {"file": "r.csv"},
     "FairnessReport.from_frame": {"frame": None}, "FairnessReport.from_predictions": {
         "X": X, "predictions": PREDICTIONS, "groups": GROUPS, "by": ["job"], "labels": GROUPS},
     "FairnessReport.with_people": {"X": X, "predictions": PREDICTIONS},

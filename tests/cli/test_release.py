@@ -25,7 +25,7 @@ def test_a_table_is_made_with_a_certificate_that_can_be_recounted(work, command)
     options = (*OWN, "-o", "table.csv", "--order", 2, "--epsilon", 1)
     told = fine(command("release", *options, "--certificate", "c.json")).stdout
     assert told.startswith("May be published: ")
-    assert FairnessReport.from_csv(work / "table.csv").stated.guarantee.epsilon == 1
+    assert FairnessReport.from_file(work / "table.csv").stated.guarantee.epsilon == 1
     checked = fine(command("release", *OWN, "-o", "table.csv", "--check", "c.json")).stdout
     assert checked.count("right: ") == len(checked.splitlines()) == 7
     certificate = json.loads((work / "c.json").read_text())

@@ -73,8 +73,8 @@ def test_groups_have_the_order_of_their_categories_or_of_the_alphabet(tmp_path):
     report = FairnessReport.from_predictions(X, predictions, ordered, by=["job"])
     assert report.groups == ("cat", "ann", "bob")
     report.to_csv(tmp_path / "report.csv")
-    assert FairnessReport.from_csv(tmp_path / "report.csv").groups == ("ann", "bob", "cat")
-    same = FairnessReport.from_csv(tmp_path / "report.csv", groups=("cat", "ann", "bob"))
+    assert FairnessReport.from_file(tmp_path / "report.csv").groups == ("ann", "bob", "cat")
+    same = FairnessReport.from_file(tmp_path / "report.csv", groups=("cat", "ann", "bob"))
     assert (same.facts(X, predictions).low == report.facts(X, predictions).low).all()
     assert (count_true(report.facts(X, predictions), report, groups)[:, 0] > 0).any()
     with pytest.raises(InputError, match="groups must be 300 names"):
@@ -129,7 +129,7 @@ def test_facts_of_a_report_are_true_of_its_people(seed, k, metrics, defence):
 def test_a_report_survives_a_file(options, tmp_path):
     report, people, _ = make_report(k=3, **options)
     report.to_csv(tmp_path / "report.csv")
-    again = FairnessReport.from_csv(tmp_path / "report.csv")
+    again = FairnessReport.from_file(tmp_path / "report.csv")
     pd.testing.assert_frame_equal(again.to_frame(), report.to_frame())
     one, other = report.facts(*people), again.facts(*people)
     for name in ("low", "high", "sigma", "scale", "derived"):
@@ -350,7 +350,7 @@ def test_short_floats_are_in_the_bins_that_a_file_of_them_is_in(dtype, bins, tmp
     )
     X.to_csv(tmp_path / "people.csv", index=False)
     report.to_csv(tmp_path / "report.csv")
-    read = FairnessReport.from_csv(tmp_path / "report.csv")
+    read = FairnessReport.from_file(tmp_path / "report.csv")
     facts = read.facts(pd.read_csv(tmp_path / "people.csv"), predictions)
     assert (facts.low == report.facts(X, predictions).low).all()
     assert (facts.low == count_true(facts, read, groups)).all()
@@ -371,7 +371,7 @@ def test_slices_by_dates_are_found_again_in_files(hour, tmp_path):
     report = FairnessReport.from_predictions(X, predictions, groups, by=["since"], min_cell=0)
     X.to_csv(tmp_path / "people.csv", index=False)
     report.to_csv(tmp_path / "report.csv")
-    facts = FairnessReport.from_csv(tmp_path / "report.csv").facts(
+    facts = FairnessReport.from_file(tmp_path / "report.csv").facts(
         pd.read_csv(tmp_path / "people.csv"), predictions
     )
     assert (facts.low == count_true(facts, report, groups)).all()
@@ -417,11 +417,11 @@ def test_a_file_that_is_no_table_is_refused(tmp_path):
     ):
         (tmp_path / f"{name}.csv").write_bytes(content)
         with pytest.raises(InputError, match=message):
-            FairnessReport.from_csv(tmp_path / f"{name}.csv")
-    with pytest.raises(InputError, match="cannot be read as a CSV file"):
-        FairnessReport.from_csv(tmp_path / "missing.csv")
+            FairnessReport.from_file(tmp_path / f"{name}.csv")
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        FairnessReport.from_file(tmp_path / "missing.csv")
     (tmp_path / "mark.csv").write_bytes(text.encode("utf-8-sig"))
-    assert FairnessReport.from_csv(tmp_path / "mark.csv").groups == ("ann", "bob")
+    assert FairnessReport.from_file(tmp_path / "mark.csv").groups == ("ann", "bob")
 
 
 def test_blanks_around_names_are_those_of_a_file_only(tmp_path):
@@ -432,7 +432,7 @@ def test_blanks_around_names_are_those_of_a_file_only(tmp_path):
     report = FairnessReport.from_predictions(X, predictions, groups, by=["job"])
     assert report.groups == ("ann", "bob")
     report.to_csv(tmp_path / "report.csv")
-    again = FairnessReport.from_csv(tmp_path / "report.csv")
+    again = FairnessReport.from_file(tmp_path / "report.csv")
     plain = X.assign(job=X["job"].str.strip())
     for people in (X, plain):
         assert (again.facts(people, predictions).low == report.facts(X, predictions).low).all()

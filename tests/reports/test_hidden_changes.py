@@ -139,7 +139,7 @@ def test_people_are_given_to_a_report_from_a_file(tmp_path):
     X, predictions, groups = make_towns()
     exact = FairnessReport.from_predictions(X, predictions, groups, by=list(X), order=2, min_cell=0)
     exact.to_csv(tmp_path / "report.csv")
-    read = FairnessReport.from_csv(tmp_path / "report.csv")
+    read = FairnessReport.from_file(tmp_path / "report.csv")
     with pytest.raises(InputError, match=r"give the people by report.with_people\(X, predictions"):
         read.protect(min_cell=10, complementary=True)
     hidden = read.with_people(X, predictions).protect(min_cell=10, complementary=True)

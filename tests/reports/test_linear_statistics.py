@@ -208,7 +208,7 @@ def check_table(table, people, groups, k, own, seed, tmp_path):
     evidence = pack_evidence(found, facts)
     assert check_evidence({"measures": measures, "evidence": evidence}, facts).passes
     report.to_csv(tmp_path / "again.csv")
-    again = FairnessReport.from_csv(tmp_path / "again.csv", groups=list(NAMES[:k]))
+    again = FairnessReport.from_file(tmp_path / "again.csv", groups=list(NAMES[:k]))
     assert set(again.statistics) == set(report.statistics)
 
 
@@ -483,7 +483,7 @@ def test_slices_of_a_crafted_file_are_checked(tmp_path):
     )
     FairnessReport.from_frame(frame).to_json(tmp_path / "report.json")
     text = (tmp_path / "report.json").read_text()
-    FairnessReport.from_json(tmp_path / "report.json")
+    FairnessReport.from_file(tmp_path / "report.json")
     (tmp_path / "report.json").write_text(text.replace('"x",', '"y",', 1).replace('"x"\n', '"z"\n'))
     with pytest.raises(InputError, match="unknown value of column 'dept' '.'"):
-        FairnessReport.from_json(tmp_path / "report.json")
+        FairnessReport.from_file(tmp_path / "report.json")

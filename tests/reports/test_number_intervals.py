@@ -200,7 +200,7 @@ def test_a_roc_of_scores_that_nobody_has_is_read_at_once(tmp_path):
     assert "by score at least" in reading.told
     facts, _ = check_facts(report)
     report.to_csv(tmp_path / "roc.csv")
-    again = FairnessReport.from_csv(tmp_path / "roc.csv")
+    again = FairnessReport.from_file(tmp_path / "roc.csv")
     same = again.facts(X, PEOPLE.hired, PEOPLE.good)
     assert (same.low == facts.low).all()
     assert (same.high == facts.high).all()

@@ -149,7 +149,7 @@ def test_rates_by_rule_are_those_of_the_people_who_meet_it(k, tmp_path):
     facts = assert_true_of(report, people, groups)
     assert (facts.low == facts.high).all()
     report.to_json(tmp_path / "report.json")
-    again = FairnessReport.from_json(tmp_path / "report.json")
+    again = FairnessReport.from_file(tmp_path / "report.json")
     with pytest.raises(InputError, match="no column 'rule', by which slices are cut"):
         again.facts(*people)
     known = again.with_rules(model).facts(*people)

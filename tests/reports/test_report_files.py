@@ -28,7 +28,7 @@ PROTECTED = [
 
 def write_and_read(report, kind, path, **options):
     getattr(report, f"to_{kind}")(path)
-    return getattr(FairnessReport, f"from_{kind}")(path, **options)
+    return FairnessReport.from_file(path, **options)
 
 
 def list_facts(facts):
@@ -48,7 +48,7 @@ def test_every_format_gives_equal_facts_back(kind, defences, tmp_path):
     metrics = ["selection-rate", "true-positive-rate", "selected", "rejected"]
     report, people, _ = make_exact(k=3, metrics=metrics)
     report = report.protect(**defences, rng=1)
-    again = write_and_read(report, kind, tmp_path / "report")
+    again = write_and_read(report, kind, tmp_path / f"report.{kind}")
     pd.testing.assert_frame_equal(again.to_frame(), report.to_frame(), check_dtype=False)
     if kind != "csv" or defences.get("sizes", True):  # else a rate of 0 may be nobody's
         assert list_facts(again.facts(*people)) == list_facts(report.facts(*people))
@@ -65,7 +65,7 @@ def test_described_formats_keep_the_order_of_groups_and_bins_that_are_not_shown(
         X, predictions, ordered, by=["age"], bins={"age": [20, 30, 31, 50]}
     )
     for kind in ("json", "parquet"):
-        again = write_and_read(report, kind, tmp_path / kind)
+        again = write_and_read(report, kind, tmp_path / f"report.{kind}")
         assert again.groups == ("cat", "ann", "bob")
         assert again.columns[0].edges == (20, 30, 31, 50)
     described = json.loads((tmp_path / "json").read_text())
@@ -104,7 +104,7 @@ def test_what_is_wrong_in_json_is_told(change, message, tmp_path):
     change(whole)
     (tmp_path / "report.json").write_text(json.dumps(whole))
     with pytest.raises(InputError) as raised:
-        FairnessReport.from_json(tmp_path / "report.json")
+        FairnessReport.from_file(tmp_path / "report.json")
     assert message in str(raised.value)
 
 
@@ -114,10 +114,10 @@ def test_what_is_wrong_in_json_is_told(change, message, tmp_path):
     [b"", b"\0", b"[" * 100_000, b"\xff\xfe", b"PAR1" + b"\0" * 50 + b"PAR1", b'{"rows": NaN}'],
 )
 def test_what_is_no_report_is_refused(kind, content, tmp_path):
-    (tmp_path / "file").write_bytes(content)
+    (tmp_path / f"file.{kind}").write_bytes(content)
     for name in ("file", "missing", "a\0b"):
         with pytest.raises(InputError):
-            getattr(FairnessReport, f"from_{kind}")(tmp_path / name)
+            FairnessReport.from_file(tmp_path / f"{name}.{kind}")
 
 
 JUNK = ["", "nan", "inf", "-1", "1e999", "0.5", "7", "9" * 400, "x", "ann", "bob", "<3", "[2, 1)",
@@ -165,7 +165,7 @@ def test_a_corrupted_report_is_refused_or_valid(part, tmp_path):
         frame = corrupt(texts[rng.integers(len(texts))].astype(str).copy(), rng)
         frame.to_csv(tmp_path / "bad.csv", index=False)
         try:
-            report = FairnessReport.from_csv(tmp_path / "bad.csv")
+            report = FairnessReport.from_file(tmp_path / "bad.csv")
             read += 1
             again = FairnessReport.from_frame(report.to_frame(), groups=report.groups)
             pd.testing.assert_frame_equal(again.to_frame(), report.to_frame(), check_dtype=False)
@@ -197,8 +197,6 @@ def test_a_page_has_every_table(tmp_path):
     assert (tmp_path / "report.html").read_text() == page
     for what in ("Everybody", "By age", "By age and job", "By job and hours"):
         assert f"<summary>{what}</summary>" in page
-    tables = page.count("<thead>")
-    assert page.count('class="metric"') <= len(RATES) * tables
-    assert page.count("<tr>") == len(report) // 2 + page.count('class="metric"') + tables
+    assert page.count("<tr>") == len(report) // 2 + page.count("<thead>")
     assert page.count("a group has fewer than 5") == report.suppressed.sum()
     assert "Defences: min_group 5." in page

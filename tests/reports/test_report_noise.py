@@ -171,7 +171,7 @@ def test_consistent_numbers_are_nearer_to_the_truth():
 def test_a_report_without_people_cannot_be_fitted(tmp_path):
     report, people, _ = make_exact(200)
     report.to_json(tmp_path / "report.json")
-    read = FairnessReport.from_json(tmp_path / "report.json")
+    read = FairnessReport.from_file(tmp_path / "report.json")
     noise = {"noise": "discrete-laplace", "epsilon": 1.0, "rng": 0}
     with pytest.raises(InputError, match=r"give the people by report\.with_people"):
         read.protect(**noise)

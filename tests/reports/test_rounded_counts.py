@@ -176,7 +176,7 @@ def test_cell_keys_of_a_file_need_groups(tmp_path):
     (X, predictions, groups), exact = make(2, order=1, cell_keys=None)
     at_once = exact.protect(cell_keys={}, rng=1)
     exact.to_csv(tmp_path / "r.csv")
-    read = FairnessReport.from_csv(tmp_path / "r.csv")
+    read = FairnessReport.from_file(tmp_path / "r.csv")
     for report in (read, read.with_people(X, predictions)):
         with pytest.raises(InputError, match="cell_keys need to know everybody's group"):
             report.protect(cell_keys={})

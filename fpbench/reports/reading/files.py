@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 import numpy as np
@@ -18,24 +19,31 @@ from fpbench.base.errors import DISTRIBUTION, InputError, check_choice, suggest_
 from fpbench.reports.reading.long_form import check_width, read_frame
 from fpbench.reports.rows import ReportRows
 from fpbench.reports.slices import SliceColumn, name_values
-from fpbench.tabular.table_files import parse_csv, parse_parquet
+from fpbench.tabular.table_files import PARQUET, parse_csv, parse_parquet
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 _FORMAT = "fpbench-report 1"
+MOST_BYTES = 2**28
+"""Largest file of a table, and of what is packed in it: it may come from a stranger."""
 _MOST_PLACES = 2**26
 """Rows times columns."""
 _MOST_EMPTY = 50
 """How many places there may be for each value of a list of rows, if they are many."""
 
 
-def from_csv_bytes(
-    content: bytes, file: object, groups: Sequence[str] | None, decimals: int | None
+def parse_report(
+    content: bytes, file: Path, groups: Sequence[str] | None, decimals: int | None
 ) -> ReportRows:
-    """The report of a CSV file in long form; InputError for anything else."""
+    """The report of a file in long form, by its name; InputError for anything else."""
     import pandas as pd
 
+    kind = file.suffix.lower()
+    if kind == ".json":
+        return _parse_json(content, file, groups, decimals)
+    if kind in PARQUET:
+        return _parse_parquet(content, file, groups, decimals)
     columns = parse_csv(content, str(file))
     return read_frame(pd.DataFrame(columns, dtype=object), groups, decimals)
 
@@ -50,7 +58,7 @@ def to_json_text(report: ReportRows, frame: DataFrame) -> str:
     return json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
-def from_json_text(
+def _parse_json(
     text: bytes, file: object, groups: Sequence[str] | None, decimals: int | None
 ) -> ReportRows:
     """The report that `to_json_text` wrote, or of a list of rows; InputError for anything else."""
@@ -106,7 +114,7 @@ def to_parquet_bytes(report: ReportRows, frame: DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def from_parquet_bytes(
+def _parse_parquet(
     content: bytes, file: object, groups: Sequence[str] | None, decimals: int | None
 ) -> ReportRows:
     """The report of a Parquet file in long form; InputError for anything else."""

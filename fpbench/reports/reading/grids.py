@@ -7,30 +7,25 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from html.parser import HTMLParser
-from importlib.util import find_spec
-from io import BytesIO, StringIO
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from zipfile import BadZipFile, ZipFile
 
 from fpbench.base.arguments import show_value
-from fpbench.base.errors import InputError, tell_extra
-from fpbench.base.files import read_file
+from fpbench.base.errors import InputError
 from fpbench.reports.reading.cells import read_cell
-from fpbench.reports.reading.files import refuse_repeats
+from fpbench.reports.reading.files import MOST_BYTES, refuse_repeats
 from fpbench.reports.reading.long_form import check_width
 from fpbench.reports.reading.metric_names import is_comparing, read_heading
 from fpbench.reports.slices import LONGEST
-from fpbench.tabular.table_files import parse_parquet
+from fpbench.tabular.table_files import load_content, parse_parquet, read_sheets
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-MOST_BYTES = 2**28
-"""Largest file of a table, and of what is packed in it: it may come from a stranger."""
 _MOST_CELLS = 2**24
 _SEPARATORS = ",;\t|"
 _MOST_SPAN = 1000
@@ -93,7 +88,7 @@ def read_grids(source: Any) -> list[Grid]:
     path = Path(source)
     if path.is_dir():
         return _read_session(path)
-    return parse_table(load(path), str(path))
+    return _read_file(path)
 
 
 @cache
@@ -102,12 +97,8 @@ def _read_input() -> bytes:
     return sys.stdin.buffer.read(MOST_BYTES + 1)
 
 
-def load(path: Path) -> bytes:
-    """The content of a file; InputError if it cannot be read, or is too large."""
-    try:
-        return read_file(path, most=MOST_BYTES, named=True)
-    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
-        raise InputError(f"{path} cannot be read as a table: {error}") from None
+def _read_file(path: Path) -> list[Grid]:
+    return parse_table(load_content(path, MOST_BYTES), str(path))
 
 
 def parse_table(content: bytes, name: str) -> list[Grid]:
@@ -365,30 +356,7 @@ def _check_size(rows: Sequence[Sequence[Any]], name: str) -> None:
 
 def _parse_workbook(content: bytes, name: str) -> list[Grid]:
     """The sheets of a workbook that hold anything."""
-    import pandas as pd
-
-    if content[:2] == b"PK":
-        try:
-            with ZipFile(BytesIO(content)) as packed:
-                size = sum(entry.file_size for entry in packed.infolist())
-                sheets = any(
-                    "xl/" in entry or "content.xml" in entry for entry in packed.namelist()
-                )
-        except (BadZipFile, OSError) as error:
-            raise InputError(f"{name}: cannot be read as a spreadsheet: {error}") from None
-        if size > MOST_BYTES:
-            raise InputError(f"{name}: is larger than {MOST_BYTES // 2**20:,} MiB when unpacked")
-        if not sheets:
-            raise InputError(f"{name}: is a zip archive, and no spreadsheet: unpack it")
-    if find_spec("python_calamine") is None:
-        raise InputError(f"{name}: is a spreadsheet: {tell_extra('excel')}")
-    try:
-        frames: Mapping[Any, DataFrame] = pd.read_excel(
-            BytesIO(content), sheet_name=None, header=None, engine="calamine", dtype=object,
-            na_filter=False,
-        )  # fmt: skip
-    except Exception as error:  # calamine may raise anything on a damaged file
-        raise InputError(f"{name}: cannot be read as a spreadsheet: {error}") from None
+    frames = read_sheets(content, name, MOST_BYTES)
     grids = [
         Grid(
             name if len(frames) == 1 else f"{name}, sheet {sheet}",
@@ -503,9 +471,9 @@ def _read_session(folder: Path) -> list[Grid]:
         files = sorted(path for path in folder.iterdir() if path.suffix.lower() in _TABLES)
         if not files:
             raise InputError(f"{folder}: a folder without results.json (ACRO) or tables")
-        return [grid for file in files for grid in parse_table(load(file), str(file))]
+        return [grid for file in files for grid in _read_file(file)]
     try:
-        whole = json.loads(_decode(load(record), str(record)))
+        whole = json.loads(_decode(load_content(record, MOST_BYTES), str(record)))
         outputs = whole.get("results", whole)
         entries = outputs.values() if isinstance(outputs, dict) else outputs
         names = [
@@ -521,7 +489,7 @@ def _read_session(folder: Path) -> list[Grid]:
         if file.resolve().parent != folder.resolve():
             raise InputError(f"{record}: names a file outside of its folder: {name!r}")
         if file.suffix.lower() in _TABLES:
-            grids += parse_table(load(file), str(file))
+            grids += _read_file(file)
     if not grids:
         raise InputError(f"{record}: names no table")
     return grids

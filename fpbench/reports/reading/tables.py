@@ -22,14 +22,15 @@ from fpbench.reports.linear_statistics import (
 )
 from fpbench.reports.reading.blocks import Fact, Layout
 from fpbench.reports.reading.cells import FULL, NO_MORE, Cell
-from fpbench.reports.reading.files import from_csv_bytes, from_json_text, from_parquet_bytes
-from fpbench.reports.reading.grids import Grid, from_frame, load, read_grids
+from fpbench.reports.reading.files import MOST_BYTES, parse_report
+from fpbench.reports.reading.grids import Grid, from_frame, read_grids
 from fpbench.reports.reading.known_names import KnownNames, is_sensitive
 from fpbench.reports.reading.layouts import read_layouts
 from fpbench.reports.reading.long_form import read_frame
 from fpbench.reports.reading.metric_names import TAKEN_OVER, read_heading
 from fpbench.reports.rows import ReportRows
 from fpbench.reports.slices import FIXED_COLUMNS, SliceColumn, name_values
+from fpbench.tabular.table_files import PARQUET, load_content
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -190,21 +191,22 @@ def _read_long_form(
     """
     import pandas as pd
 
-    rows, columns, kind = 0, set[str](), ""
+    rows, columns, described = 0, set[str](), False
     read: Any = None
-    others: dict[str, Any] = {
-        ".json": from_json_text, ".parquet": from_parquet_bytes, ".pq": from_parquet_bytes
-    }  # fmt: skip
     if isinstance(source, pd.DataFrame):
         rows, columns, read = len(source), set(map(str, source.columns)), read_frame
         given: tuple[Any, ...] = (source,)
     elif isinstance(source, str | Path) and str(source) != "-" and Path(source).is_file():
-        content, kind = load(Path(source)), Path(source).suffix.lower()
-        read, given = others.get(kind, from_csv_bytes), (content, source)
+        file = Path(source)
+        content, described = (
+            load_content(file, MOST_BYTES),
+            file.suffix.lower() in (".json", *PARQUET),
+        )
+        read, given = parse_report, (content, file)
         rows = content.count(b"\n")
         head = content[:10_000].partition(b"\n")[0].decode("utf-8", "replace")
         columns = {name.strip(' "\r\ufeff') for name in head.split(",")}
-        if kind in others:
+        if described:
             own = b"fpbench-report" in content
             columns = set(FIXED_COLUMNS if own else FIXED_COLUMNS[:4])
     if read is None or not set(FIXED_COLUMNS[:3]) <= columns:
@@ -221,7 +223,7 @@ def _read_long_form(
             error = InputError(f"{source}: {text}")
         if own:
             raise error from None
-        return None if kind in others else error, False
+        return None if described else error, False
     known = {value for one in secret for value in names.secrets.get(one, ())}
     columns = {column.name for column in report.columns}
     strange = (known and set(report.groups) - known) or (

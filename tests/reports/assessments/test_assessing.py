@@ -150,7 +150,7 @@ def test_known_people_of_one_group_teach_nothing():
 
 
 @pytest.mark.parametrize(("wrong", "message"), [
-    ({"report": "report.csv"}, "report.csv cannot be read as a table"),
+    ({"report": "report.csv"}, "report.csv: cannot be read"),
     ({"X": None}, "X must be a data frame, one row a person, not NoneType"),
     ({"known_people": "known.csv"}, "known people must be a data frame, not str"),
     ({"seconds": "5"}, "seconds must be above 0 and at most 1e[+]06, not '5'"),

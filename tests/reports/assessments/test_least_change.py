@@ -63,7 +63,7 @@ def test_what_passes_by_the_shares_that_it_tells_passes_when_it_is_assessed(tmp_
     assert verdict.change and any(is_drawn(one.arguments) for one in verdict.change.passing)
     for change in verdict.change.passing:
         change.report.to_csv(tmp_path / "report.csv")
-        written = type(report).from_csv(tmp_path / "report.csv", groups=report.groups)
+        written = type(report).from_file(tmp_path / "report.csv", groups=report.groups)
         again = assess(written, X, predictions, max_leak=0.05)
         assert again.passes
         assert again.leak == pytest.approx(change.leak, abs=1e-6)
