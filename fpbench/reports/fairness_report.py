@@ -46,6 +46,7 @@ from fpbench.reports.slices import (
     SliceColumn,
     check_bits,
     check_people,
+    code_groups,
     cross_groups,
     find_column,
     name_rules,
@@ -78,7 +79,7 @@ class DefenceOptions(TypedDict, total=False):
     rng: np.random.Generator | int | None
 
 
-def _read_groups(groups: Any, n: int) -> Categorical:
+def read_groups(groups: Any, n: int) -> Categorical:
     """The groups (n,) of people, in the order of their categories."""
     import pandas as pd
 
@@ -94,14 +95,6 @@ def _read_groups(groups: Any, n: int) -> Categorical:
     if "" in (texts := name_values(kinds.categories)) or len(set(texts)) < len(texts):
         raise InputError("groups: a name is empty, or two have the same text")
     return kinds
-
-
-def code_groups(groups: Any, n: int, names: Sequence[str]) -> Codes:
-    """(n,) places of people's groups among those of a report; InputError if one is none of them."""
-    kinds = _read_groups(groups, n)
-    for name in (texts := name_values(kinds.categories)):
-        check_choice("group of the report", name, names)
-    return np.asarray(np.array([names.index(name) for name in texts])[kinds.codes])
 
 
 class RuleOptions(DefenceOptions, total=False):
@@ -185,7 +178,7 @@ class FairnessReport(ReportRows):
         labels = given["labels"]
         check_people(X)
         n, names = len(X), [by] if isinstance(by, str) else list(dict.fromkeys(map(str, by)))
-        kinds = _read_groups(groups, n)
+        kinds = read_groups(groups, n)
         predicted = check_bits(
             given["predictions"], n, "predictions", positive, threshold=threshold, nameable=True
         )
@@ -569,7 +562,7 @@ class FairnessReport(ReportRows):
             labelled = check_bits(labels, len(X), "labels")
         codes = None
         if groups is not None:
-            codes = code_groups(groups, len(X), self.groups)
+            codes = code_groups(read_groups(groups, len(X)), self.groups, "groups")
         return replace(self, people=ReportedPeople(X, predicted, labelled, codes))
 
     def to_csv(self, file: str | Path) -> None:

@@ -32,13 +32,14 @@ from fpbench.correction.exact.highs import HighsModel
 from fpbench.correction.facts.linear_programs import bound_cost
 from fpbench.data.people import read_people
 from fpbench.reports.facts import read_counts
-from fpbench.reports.fairness_report import code_groups
+from fpbench.reports.fairness_report import read_groups
 from fpbench.reports.rows import ReportRows
 from fpbench.reports.slices import (
     VIEWS,
     Codes,
     check_bits,
     check_people,
+    code_groups,
     cross,
     locate,
     view_people,
@@ -122,7 +123,7 @@ def reconstruct_people(
             raise InputError("a metric of the report looks at labels: give labels")
         labelled = check_bits(vectors["labels"], len(X), "labels")
     columns = [column.code(X) for column in report.columns]
-    coded = code_groups(groups, len(X), report.groups)
+    coded = code_groups(read_groups(groups, len(X)), report.groups, "groups")
     people = np.column_stack([*columns, coded, labelled, predicted])
     program = _Program.of(report, people)
     chance = -np.expm1(-program.expected)

@@ -287,6 +287,26 @@ def cross_groups(groups: Any) -> Any:
     return pd.Categorical.from_codes(codes, pd.Index(names))
 
 
+def code_groups(values: Any, groups: Sequence[str], whose: str) -> NDArray[np.intp]:
+    """Codes (n,) of groups by name.
+
+    `values`: (n,) names. `groups`: names of the groups, in their order.
+
+    Raises InputError if a name is none of the groups: names the row.
+    """
+    texts = list(map(str, np.asarray(values)))
+    distinct = list(dict.fromkeys(texts))
+    names = dict(zip(distinct, name_values(distinct, whose), strict=True))
+    where = {name: code for code, name in enumerate(groups)}
+    for text, name in names.items():
+        if name not in where:
+            raise InputError(
+                f"{whose}, row {texts.index(text)}: {name!r} is not a group of the report; "
+                f"{suggest_name(name, groups)}"
+            )
+    return np.array([where[names[text]] for text in texts], np.intp)
+
+
 def name_values(values: Iterable[Any], whose: str = "groups") -> tuple[str, ...]:
     """Values as reports write them: texts without blanks around them, as files are read.
 

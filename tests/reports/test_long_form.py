@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from fpbench import FairnessReport, InputError
-from fpbench.reports.assessments.prior_beliefs import code_groups
+from fpbench.reports.slices import code_groups
 
 TABLE = """job,group,metric,value,n
 ,f,selection-rate,0.5,20

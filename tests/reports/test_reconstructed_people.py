@@ -132,7 +132,7 @@ def publish(**options):
         (publish(sizes=False), {}, "row 0, selection-rate for everybody: .* publish sizes"),
         (publish(min_group=99), {}, "no number of people"),
         (publish(), {"X": PEOPLE[["age"]]}, "no column 'job'"),
-        (publish(), {"groups": ["x", "z"] * 6}, "unknown group of the report 'z'"),
+        (publish(), {"groups": ["x", "z"] * 6}, "'z' is not a group of the report"),
         (publish(), {"worlds": 0}, "worlds"),
         (publish(), {"seconds": 0.0}, "seconds must be above 0"),
         (publish(metrics=["TPR"], labels=BITS), {}, "looks at labels: give labels"),

@@ -68,7 +68,7 @@ def test_described_formats_keep_the_order_of_groups_and_bins_that_are_not_shown(
         again = write_and_read(report, kind, tmp_path / f"report.{kind}")
         assert again.groups == ("cat", "ann", "bob")
         assert again.columns[0].edges == (20, 30, 31, 50)
-    described = json.loads((tmp_path / "json").read_text())
+    described = json.loads((tmp_path / "report.json").read_text())
     assert described["format"] == "fpbench-report 1"
     assert described["defences"] == {"min_cell": 10}
     assert set(described["rows"]) == {"age", "group", "metric", "value", "n"}

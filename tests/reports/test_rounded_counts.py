@@ -182,7 +182,7 @@ def test_cell_keys_of_a_file_need_groups(tmp_path):
             report.protect(cell_keys={})
     again = read.with_people(X, predictions, groups=groups).protect(cell_keys={}, rng=1)
     pd.testing.assert_frame_equal(again.to_frame(), at_once.to_frame())
-    with pytest.raises(InputError, match="unknown group of the report 'x'"):
+    with pytest.raises(InputError, match="'x' is not a group of the report"):
         read.with_people(X, predictions, groups=np.where(groups == "f", "x", groups))
 
 

@@ -24,17 +24,6 @@ _LONGEST = math.sqrt(2)
 """Greatest length of half a person's gradient by the dual variables, where these are 1."""
 
 
-def compute_ermi(chances: _Floats, member: _Floats) -> float:
-    """Exponential Renyi mutual information of predictions and groups: 0 if they are independent.
-
-    Of chances (n,) of label 1 and memberships (n, K), one-hot: sum over labels j and groups r of
-    P(j, r)^2 / (P(j) P(r)), minus 1.
-    """
-    both = np.column_stack([1 - chances, chances])
-    joint = both.T @ member / len(member)
-    return float((joint**2 / np.outer(both.mean(axis=0), member.mean(axis=0))).sum() - 1)
-
-
 @dataclass(frozen=True)
 class ErmiTraining(NoisyTraining):
     """DP-SGD on mean loss + penalty times ERMI, by descent of the model and ascent of a dual.

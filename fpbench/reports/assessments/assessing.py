@@ -38,7 +38,6 @@ from fpbench.reports.assessments.least_change import ChangeSearch, Progress, fin
 from fpbench.reports.assessments.placebo import measure_placebo
 from fpbench.reports.assessments.prior_beliefs import (
     Prior,
-    code_groups,
     find_prior,
     mark_positive,
     tile_shares,
@@ -55,6 +54,7 @@ from fpbench.reports.rows import ReportedPeople
 from fpbench.reports.slices import (
     check_bits,
     check_people,
+    code_groups,
     cross_groups,
 )
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fpbench.base.errors import InputError, suggest_name
-from fpbench.reports.assessments.prior_beliefs import KNOWN_COLUMNS, code_groups
+from fpbench.reports.assessments.prior_beliefs import KNOWN_COLUMNS
 from fpbench.reports.assessments.report_series import ReadReports, ReportSeries
 from fpbench.reports.fairness_report import FairnessReport, read_by_names
 from fpbench.reports.reading.known_names import KnownNames
 from fpbench.reports.reading.long_form import LEAVE_INDEX, numbers_rows
-from fpbench.reports.slices import Codes, cross_groups, name_values, strip_zeros
+from fpbench.reports.slices import Codes, code_groups, cross_groups, name_values, strip_zeros
 from fpbench.tabular.table_files import load_content, load_table
 
 if TYPE_CHECKING:
@@ -260,12 +260,6 @@ def _find_predictions(
             + _list_columns(frame, two_values=True)
         )
     return ("prediction",)
-
-
-def check_named_column(name: str, frame: DataFrame, file: Path) -> None:
-    """Refuse a name that no column has."""
-    if name not in frame:
-        raise InputError(f"{file}: no column {name!r}; {suggest_name(name, frame.columns)}")
 
 
 def _name_columns(

@@ -24,7 +24,7 @@ from fpbench.components.records import View
 from fpbench.correction.calibration import calibrate_beliefs
 from fpbench.data.sample import Sample
 from fpbench.reports.reading.long_form import numbers_rows
-from fpbench.reports.slices import Codes, check_bits, name_values
+from fpbench.reports.slices import Codes, check_bits, code_groups, name_values
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -312,26 +312,6 @@ def mark_positive(known: Any, positive: Any) -> Any:
 def _check_two_groups(codes: NDArray[np.intp], whom: str) -> None:
     if len(np.unique(codes)) < 2:
         raise DataError(f"{whom} are all of one group; beliefs need people of two or more")
-
-
-def code_groups(values: Any, groups: Sequence[str], whose: str) -> NDArray[np.intp]:
-    """Codes (n,) of groups by name.
-
-    `values`: (n,) names. `groups`: names of the groups, in their order.
-
-    Raises InputError if a name is none of the groups: names the row.
-    """
-    texts = list(map(str, np.asarray(values)))
-    distinct = list(dict.fromkeys(texts))
-    names = dict(zip(distinct, name_values(distinct, whose), strict=True))
-    where = {name: code for code, name in enumerate(groups)}
-    for text, name in names.items():
-        if name not in where:
-            raise InputError(
-                f"{whose}, row {texts.index(text)}: {name!r} is not a group of the report; "
-                f"{suggest_name(name, groups)}"
-            )
-    return np.array([where[names[text]] for text in texts], np.intp)
 
 
 def _read_bits(known: DataFrame, name: str) -> Codes:
