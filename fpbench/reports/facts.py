@@ -9,7 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from fpbench.base.errors import InputError, suggest_name
@@ -24,8 +24,6 @@ from fpbench.reports.slices import (
     MISSING,
     VIEWS,
     Codes,
-    check_bits,
-    check_people,
     cross,
     cut_scores_of,
     find_column,
@@ -37,13 +35,6 @@ from fpbench.reports.unknown_sizes import find_sizes
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-
-def find_facts(
-    report: ReportRows, X: DataFrame, predictions: ArrayLike, labels: ArrayLike | None
-) -> Facts:
-    """See `FairnessReport.facts`."""
-    return find_facts_and_rows(report, X, predictions, labels)[0]
 
 
 class Suppressed(NamedTuple):
@@ -61,17 +52,14 @@ class Suppressed(NamedTuple):
         return self._replace(sets=csr_array(wide[0], wide[1]))
 
 
-def find_facts_and_rows(
-    report: ReportRows, X: DataFrame, predictions: ArrayLike, labels: ArrayLike | None
+def find_facts(
+    report: ReportRows, X: DataFrame, predicted: Codes, labelled: Codes | None
 ) -> tuple[Facts, NDArray[np.intp], Facts, Suppressed]:
     """The facts, (M,) the row of the report that each comes from, and `_Finder.find_hidden`.
 
-    And the numbers that are suppressed.
+    And the numbers that are suppressed. `predicted`, `labelled`: (n,) in {0, 1}.
     """
-    check_people(X)
     n = len(X)
-    predicted = check_bits(predictions, n, "predictions")
-    labelled = None if labels is None else check_bits(labels, n, "labels")
     if labelled is None:
         _check_labels(report)
     thresholds, at = _cut_scores(report, X, predicted)

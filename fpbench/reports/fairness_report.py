@@ -643,7 +643,10 @@ class FairnessReport(ReportRows):
             If cells contradict each other or the people.
         """
         check_same_rows(X=X, predictions=predictions, labels=labels)
-        return find_facts(self, X, predictions, labels)
+        check_people(X)
+        predicted = check_bits(predictions, len(X), "predictions")
+        labelled = None if labels is None else check_bits(labels, len(X), "labels")
+        return find_facts(self, X, predicted, labelled)[0]
 
 
 def read_by_names(

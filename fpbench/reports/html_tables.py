@@ -35,10 +35,10 @@ def to_page(report: ReportRows, title: str) -> str:
     parts = [
         _write_table(report, blocks[of_block == t], opened=crossed[first[t]] < 2) for t in order
     ]
-    if report.statistics:
-        columns = Column("statistic", number=False), Column("group", number=False), Column("value")
-        rows = tuple((one.describe(), one.group, f"{one.value:.6g}") for one in report.statistics)
-        parts.append(f'<div class="wide">{write_html([Sheet("", "", columns, rows)])}</div>')
+    columns = Column("statistic", number=False), Column("group", number=False), Column("value")
+    rows = tuple((one.describe(), one.group, f"{one.value:.6g}") for one in report.statistics)
+    others = write_html([Sheet("", "", columns, rows)])
+    parts += [f'<div class="wide">{others}</div>'] * bool(rows)
     slices = len(np.unique(report.cells, axis=0))
     groups = ", ".join(map(escape, report.groups))
     done = "; ".join(f"{name} {_say(value)}" for name, value in report.defences.items()) or "none"

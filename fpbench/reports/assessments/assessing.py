@@ -52,6 +52,7 @@ from fpbench.reports.assessments.riskiest_cells import find_riskiest
 from fpbench.reports.fairness_report import FairnessReport
 from fpbench.reports.rows import ReportedPeople
 from fpbench.reports.slices import (
+    Codes,
     check_bits,
     check_people,
     code_groups,
@@ -190,7 +191,6 @@ def assess(
     series = ReportSeries.of(report, predictions, len(X), of_predictions)
     if groups is not None:
         groups = cross_groups(groups)
-        series.check_groups(groups)
     if labels is not None:
         labels = check_bits(labels, len(X), "labels", positive, nameable=True)
     if known_people is not None and threshold is not None and "prediction" in known_people:
@@ -224,7 +224,7 @@ def assess_series(
     series: ReportSeries,
     read: ReadReports,
     X: DataFrame,
-    labels: ArrayLike | None,
+    labels: Codes | None,
     groups: ArrayLike | None,
     beliefs: ArrayLike | Literal["shares"] | None = None,
     known_people: DataFrame | None = None,
@@ -339,7 +339,7 @@ def _find_unsure(findings: Findings) -> Mask:
 def _search_change(
     series: ReportSeries,
     X: DataFrame,
-    labels: ArrayLike | None,
+    labels: Codes | None,
     before: Prior,
     reader: Reader,
     allowed: Allowed,
@@ -365,7 +365,7 @@ def _search_change(
         return is_protected(find_hidden(read(changed), worlds, truth, protect, until))
 
     there = series.predictions[:, -1] >= 0
-    own = np.zeros(len(X), np.int64) if labels is None else check_bits(labels, len(X), "labels")
+    own = np.zeros(len(X), np.int64) if labels is None else labels
     groups = truth[there] if truth is not None and series.groups == series.last.groups else None
     people = ReportedPeople(X[there], series.predictions[there, -1], own[there], groups)
     return find_least_change(
@@ -407,6 +407,7 @@ def _match_groups(groups: ArrayLike, series: ReportSeries, facts: Facts) -> NDAr
     own_groups = np.asarray(groups)
     if own_groups.shape != (facts.people,):
         raise InputError(f"groups must be {facts.people} names, one a person of X")
+    series.check_groups(own_groups)
     names = series.groups
     truth = code_groups(own_groups, names, "groups")
     counts = facts.count(truth[:, None] == np.arange(facts.groups))

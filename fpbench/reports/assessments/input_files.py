@@ -184,7 +184,6 @@ def read_files(
     if group is not None:
         groups = frame[group].astype(object)
         _check_groups(groups, series.groups, people, group)
-        series.check_groups(groups)
     apart = (*predicted, label, group, names.household)
     features = frame.drop(columns=[name for name in apart if name])
     households = None if names.household is None else frame[names.household]

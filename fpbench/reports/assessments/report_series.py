@@ -14,7 +14,7 @@ from fpbench.base.errors import InputError, suggest_name
 from fpbench.claims.combined_facts import join_reports
 from fpbench.claims.set_counts import ContradictionError, Facts, Mask
 from fpbench.data.groups import group_codes
-from fpbench.reports.facts import Suppressed, find_facts_and_rows
+from fpbench.reports.facts import Suppressed, find_facts
 from fpbench.reports.fairness_report import FairnessReport, read_by_names
 from fpbench.reports.reading.known_names import KnownNames
 from fpbench.reports.slices import Codes, check_bits, cross_groups, name_values
@@ -144,7 +144,7 @@ class ReportSeries:
                     f"people; {suggest_name(group, there)}"
                 )
 
-    def read(self, X: DataFrame, labels: ArrayLike | None) -> ReadReports:
+    def read(self, X: DataFrame, labels: Codes | None) -> ReadReports:
         """The facts of the reports, of each about the people who are in it.
 
         `X`, `labels`: as of `fpbench.assess`.
@@ -154,18 +154,16 @@ class ReportSeries:
         """
         if len(self.reports) == 1:
             own = self.predictions[:, 0]
-            facts, row, unsure, secret = find_facts_and_rows(self.last, X, own, labels)
+            facts, row, unsure, secret = find_facts(self.last, X, own, labels)
             first = np.zeros(len(row), np.intp)
             return ReadReports(facts, first, row, (facts,), (unsure,), (secret,))
         n = len(X)
         parts, row_of, members, hidden, suppressed = [], [], [], [], []
         for name, report, own in zip(self.names, self.reports, self.predictions.T, strict=True):
             inside = np.flatnonzero(own >= 0)
-            told = None if labels is None else np.asarray(labels)[inside]
+            told = None if labels is None else labels[inside]
             try:
-                facts, row, unsure, secret = find_facts_and_rows(
-                    report, X.iloc[inside], own[inside], told
-                )
+                facts, row, unsure, secret = find_facts(report, X.iloc[inside], own[inside], told)
             except ContradictionError as error:
                 raise ContradictionError(f"{name}: {cell}" for cell in error.names) from None
             except InputError as error:
