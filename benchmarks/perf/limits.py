@@ -43,7 +43,7 @@ from fpbench.correction import (
     limit_leak_by_error,
     limit_realised_gain,
 )
-from fpbench.execution.work import actions, belief_scores
+from fpbench.execution.work import actions, scores
 from fpbench.execution.work.execute import execute
 from fpbench.matrix.matrix import read
 from fpbench.matrix.plan import make_plan
@@ -110,7 +110,7 @@ CELL_SHARE, SMALL_SHARE = 0.03, 0.05
 
 def measure_share(cell: dict[str, Any]) -> dict[str, float]:
     """Processor seconds of a cell (`cell`), and of what is measured of its beliefs, by name."""
-    belief_scores._COUNT_LEAKS.clear()  # of the same cell, measured before
+    scores._COUNT_LEAKS.clear()  # of the same cell, measured before
     plan = make_plan(read(cell), fpbench.plugin.discover(), fpbench.plugin.DataHome.default())
     seconds = dict.fromkeys(MEASURING, 0.0)
 

@@ -90,10 +90,7 @@ def make_exact(name: str):
 
 def measure(name: str, epsilon: float, draws: int, **options: object) -> tuple[float, float, float]:
     """Mean error and share seen, and seconds of a draw."""
-    try:
-        from fpbench.reports import measure_utility
-    except ImportError:  # at the commit before
-        from fpbench.auditing import measure_utility
+    from fpbench.reports import measure_utility
 
     exact, started, told = make_exact(name), time.process_time(), []
     for seed in range(draws):

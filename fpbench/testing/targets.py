@@ -29,7 +29,8 @@ def checks(target: str | Path | type[Component]) -> list[Check]:
     Returns
     -------
     list of Check
-        Never empty. Calling one tests it and gives a `Verdict`.
+        Never empty. Calling one tests it and gives a verdict with an `outcome` and, in words, the
+        `reason`; its `law` has `words`.
 
     Raises
     ------
