@@ -1,5 +1,6 @@
 """The `release` command."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -91,11 +92,26 @@ def release(
         Path | None,
         typer.Option(
             help="File of everything published about these people, made if there is none; the "
-            "table is paid from its budget.  [needs --budget and --epsilon]"
+            "table is paid from its budget.  [needs --budget, and --epsilon or --horizon]"
         ),
     ] = None,
     budget: Annotated[
         float | None, typer.Option(help="Epsilon of all tables together that the ledger pays.")
+    ] = None,
+    horizon: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Tables still to be paid from the ledger, this one included: epsilon is its part "
+            "of what remains.",
+        ),
+    ] = None,
+    earlier: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Table that was released before, about the same people: its noisy numbers are "
+            "used too, and the attack is that of a reader of all tables; may be repeated."
+        ),
     ] = None,
     certificate: Annotated[
         Path | None,
@@ -121,6 +137,7 @@ def release(
     from fpbench.privacy.ledger import Ledger
     from fpbench.reports.assessments.input_files import ColumnNames, read_people
     from fpbench.reports.assessments.releasing import release as make_release
+    from fpbench.reports.fairness_report import FairnessReport
 
     names = ColumnNames.of(
         group or (), (prediction,) if prediction else (), label=label, positive=positive,
@@ -129,9 +146,9 @@ def release(
     if check is not None:
         if certificate is not None:
             raise InputError(f"{certificate}: --check writes no file: leave out --certificate")
-        _check(check, output, people, names, seconds)
+        _check(check, output, people, names, earlier or (), seconds)
         return
-    check_outputs([people], output=output, certificate=certificate)
+    check_outputs([people, *(earlier or ())], output=output, certificate=certificate)
     if (ledger is None) != (budget is None):
         raise InputError("--ledger and --budget go together: a file, and the epsilon of all tables")
     book = None if ledger is None or budget is None else Ledger(budget, path=ledger)
@@ -141,8 +158,9 @@ def release(
             read.X, read.predictions, read.groups, by=by or list(map(str, read.X.columns)),
             order=order, epsilon=epsilon, max_leak=max_leak, max_proven=max_proven,
             labels=read.labels, metrics=metric or ["selection-rate"], min_cell=min_cell,
-            noise=noise, public=public, households=read.households, ledger=book, seed=seed,
-            seconds=seconds, tell=progress.tell,
+            noise=noise, public=public, households=read.households, ledger=book, horizon=horizon,
+            earlier={str(file): FairnessReport.from_file(file) for file in earlier or ()},
+            seed=seed, seconds=seconds, tell=progress.tell,
         )  # fmt: skip
     if made.passes:
         write_report(made.report, output)
@@ -157,7 +175,10 @@ def release(
         raise typer.Exit(EXCEEDS)
 
 
-def _check(certificate: Path, table: Path, people: Path, names: object, seconds: float) -> None:
+def _check(
+    certificate: Path, table: Path, people: Path, names: object, earlier: Sequence[Path],
+    seconds: float,
+) -> None:  # fmt: skip
     """Recount a certificate; exit with 1 if a line does not hold."""
     from json import loads
 
@@ -175,6 +196,7 @@ def _check(certificate: Path, table: Path, people: Path, names: object, seconds:
         lines = check_release(
             content, report, read.X, read.predictions, read.groups, labels=read.labels,
             households=read.households, seconds=seconds,
+            earlier=[FairnessReport.from_file(file) for file in earlier],
         )  # fmt: skip
     except InputError as error:
         raise InputError(f"{certificate}: {error}") from None

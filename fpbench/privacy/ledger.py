@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from os import PathLike
 from typing import NamedTuple, get_args
 
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import show_value, to_path, to_python_number
+from fpbench.base.arguments import (
+    check_whole_number,
+    show_value,
+    to_path,
+    to_python_number,
+)
 from fpbench.base.errors import BudgetError, InputError, suggest_name
 from fpbench.base.text import to_fraction
 from fpbench.components.guarantee import Guarantee, Neighbours, check_epsilon
@@ -152,6 +157,49 @@ class Ledger:
                 raise BudgetError(self._explain_refusal(cost, total))
 
         self._book.add(cost, [Spending(part, int(times), note) for part in parts], check)
+
+    @check_arguments
+    def find_share(self, releases: int, guarantee: Callable[[float], Guarantee]) -> float:
+        """The greatest epsilon, to nine decimals, that the rest pays for, so many times.
+
+        Parameters
+        ----------
+        releases
+            Number of equal releases.
+        guarantee
+            That of one, by epsilon, which its cost grows with.
+
+        Raises
+        ------
+        BudgetError
+            If the rest does not pay for them with any epsilon.
+        InputError
+            If there is no limit to share, or as of `spend`.
+        """
+        check_whole_number("releases", releases, 1)
+        if self.epsilon == math.inf:
+            raise InputError("a ledger without a limit has nothing to share: give epsilon")
+        total = self._book.total()
+
+        def price(billionths: int) -> Amount:
+            one = guarantee(billionths / 10**9)
+            self._accept(one)
+            first, second = price_release(one, self.accounting)
+            return int(releases) * first, int(releases) * second
+
+        def pays(billionths: int) -> bool:
+            cost = price(billionths)
+            return all(t + c <= most for t, c, most in zip(total, cost, self._limit, strict=True))
+
+        if not pays(1):
+            raise BudgetError(self._explain_refusal(price(1), total))
+        low, high = 1, 2
+        while pays(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if pays(middle) else (low, middle)
+        return low / 10**9
 
     @property
     def spent(self) -> Balance:

@@ -145,6 +145,13 @@ class Marginals:
         where = np.concatenate(rows), np.arange(len(size))
         return csr_array((np.concatenate(values), where), shape=(many, len(size)))
 
+    def locate(self, number: int, keys: _Codes) -> _Codes:
+        """(M,) cells of a table, by its number, that keys (M, C) are in; -1 where no kind is."""
+        same = number_cells(np.concatenate([self.kinds, keys]), self.tables[number])
+        cell = np.full(int(same.max(initial=-1)) + 1, -1)
+        cell[same[: len(self.kinds)]] = self.codes[number]
+        return np.asarray(cell[same[len(self.kinds) :]])
+
     def find_reach(self, groups: int) -> Sensitivity:
         """How far weighted counts move between neighbours.
 

@@ -235,6 +235,7 @@ class FairnessReport(ReportRows):
         epsilon: float | None = None,
         delta: float | None = None,
         consistent: bool = True,
+        earlier: Sequence[ReportRows] = (),
         rng: np.random.Generator | int | None = None,
     ) -> FairnessReport:
         """The report with defences, as far as it publishes what they need; an exact one does.
@@ -300,18 +301,22 @@ class FairnessReport(ReportRows):
             largest tables and those by one column are measured. Readers take each number for one
             with normal noise. Otherwise noise is added to every number, and numbers contradict
             each other.
+        earlier
+            Reports with such numbers that were published about the same people: what was measured
+            for them is fitted to, too, at no cost of privacy.
         rng
             A generator or seed of noise and random rounding.
 
         Raises
         ------
         InputError
-            If a name is unknown, parameters exclude each other, or the report does not publish
-            what a defence needs.
+            If a name is unknown, parameters exclude each other, the report does not publish what a
+            defence needs, or an earlier report is about other people or has no measured numbers.
         """
         defences = Defences(
             by, order, tables, metrics, bins, min_cell, min_group, complementary, protect_hidden,
-            sizes, decimals, round_to, rounding, cell_keys, noise, epsilon, delta, consistent, rng,
+            sizes, decimals, round_to, rounding, cell_keys, noise, epsilon, delta, consistent,
+            earlier, rng,
         )  # fmt: skip
         return self._of(protect_rows(self, defences))
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import to_generator
+from fpbench.base.arguments import check_type, to_generator
 from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import show_lines
 from fpbench.claims.set_counts import ContradictionError
@@ -22,7 +22,7 @@ from fpbench.privacy.ledger import Ledger
 from fpbench.reports.assessments.assessing import assess
 from fpbench.reports.assessments.assessment import Assessment
 from fpbench.reports.assessments.least_change import Progress
-from fpbench.reports.defences.fitted_counts import release_secret_sizes
+from fpbench.reports.defences.fitted_counts import read_earlier, release_secret_sizes
 from fpbench.reports.defences.protecting import parse_metrics
 from fpbench.reports.fairness_report import FairnessReport
 from fpbench.reports.rows import DIFFERENCES
@@ -80,6 +80,8 @@ class ReportRelease:
         Of the noise; None if it was drawn from the operating system.
     public
         What was taken to be public: "sizes" of slices by prediction and label, or "nothing".
+    earlier
+        Checksums of the tables that were published before, whose readers are those attacked.
     """
 
     report: FairnessReport
@@ -92,6 +94,7 @@ class ReportRelease:
     chosen: bool
     seed: int | None
     public: str = "sizes"
+    earlier: tuple[str, ...] = ()
 
     @property
     def passes(self) -> bool:
@@ -122,6 +125,7 @@ class ReportRelease:
             "tables": {name: asdict(utility) for name, utility in self.tables.items()},
             "nothing": self.nothing,
             "seed": self.seed,
+            "earlier": list(self.earlier),
             "note": _KEEP,
         }
 
@@ -144,6 +148,8 @@ class ReportRelease:
             *["Publishing nothing is nearer: cross fewer columns, or raise epsilon."] * worse,
             f"Guaranteed: {own}; nobody's group can be proven.",
             *["Public: names of columns, values and groups alone."] * (self.public == "nothing"),
+            *[f"Read with {len(self.earlier)} earlier tables, to which it was fitted, too."]
+            * bool(self.earlier),
             f"Attacked: {int(told.proven.sum()):,} proven, {int(told.sure.sum()):,} sure; the "
             f"share guessed right changes by {100 * told.leak:+.2f} points{most}.",
             f"{(_CHOSEN if self.chosen else _GIVEN).capitalize()}.",
@@ -173,6 +179,8 @@ def release(
     threshold: float | None = None,
     households: ArrayLike | None = None,
     ledger: Ledger | None = None,
+    horizon: int | None = None,
+    earlier: Sequence[FairnessReport] | Mapping[str, FairnessReport] = (),
     seed: int | None = None,
     seconds: float = 120.0,
     tell: Progress | None = None,
@@ -201,7 +209,14 @@ def release(
         all columns together may have 65,536 combinations of values at most, predictions included.
     ledger
         Of everything that is published about these people; the table is paid from it if it is
-        within the limits. Needs epsilon: a share of the budget for each of the tables to come.
+        within the limits. Needs epsilon or a horizon.
+    horizon
+        Number of tables still to be paid from the ledger, this one included: epsilon is the
+        greatest that it pays for each of them.
+    earlier
+        Tables that were made so before, about the same people and sizes. Their noisy numbers are
+        fitted to, too: that costs nothing, and rates are nearer. The attack is that of a reader of
+        all tables, and so is the limit of its leak; the guarantee is that of the new table alone.
     seed
         Of simulated noise, for benchmarks; by default noise is drawn from the operating system.
     seconds
@@ -212,18 +227,24 @@ def release(
     Raises
     ------
     InputError
-        As of `FairnessReport.from_predictions` and `fpbench.assess`; if a ledger has no epsilon, or
-        bins of numbers would follow people although nothing is public.
+        As of `FairnessReport.from_predictions` and `fpbench.assess`; if a ledger has no epsilon, a
+        horizon no ledger, an earlier table other people or no noisy numbers, or bins of numbers
+        would follow people although nothing is public.
     BudgetError
         If the table costs more than remains in the ledger.
     """
-    if ledger is not None and epsilon is None:
+    check_choice("public", public, PUBLIC)
+    mechanism = {"use": noise, "noise": "secure" if seed is None else "simulation"}
+    own = resolve_component("mechanism", mechanism)
+    assert isinstance(own, Mechanism)
+    if ledger is not None or horizon is not None:
+        epsilon = _find_epsilon(epsilon, horizon, ledger, own)
+    if len(earlier) and public == "nothing":
         raise InputError(
-            "a ledger needs epsilon (--epsilon): the part of its budget that this table may cost"
+            'earlier tables (--earlier) are fitted to public sizes: leave out public = "nothing"'
         )
     if epsilon is not None:
         check_epsilon(epsilon)
-    check_choice("public", public, PUBLIC)
     X, groups, given = read_people(
         X, groups, predictions=predictions, labels=labels, households=households
     )
@@ -237,7 +258,7 @@ def release(
     exact = FairnessReport.from_predictions(
         X, bits, groups, by=by, order=order, bins=bins, labels=labels, metrics=metrics, min_cell=0
     )
-    mechanism = {"use": noise, "noise": "secure" if seed is None else "simulation"}
+    before = _name_earlier(earlier, exact)
     if public == "nothing":
         _check_edges(exact, bins)
     attacks = 0
@@ -248,17 +269,22 @@ def release(
             tell(f"epsilon {value:g}", attacks)
         attacks += 1
         if public == "nothing":
-            own = resolve_component("mechanism", mechanism)
-            assert isinstance(own, Mechanism)
             assert exact.people is not None
             report = FairnessReport._of(release_secret_sizes(
                 exact.columns, exact.groups, exact.people, own, value, to_generator("rng", seed),
                 order=order, metrics=parse_metrics(metrics), min_cell=min_cell,
             ))  # fmt: skip
         else:
-            report = exact.protect(min_cell=min_cell, noise=mechanism, epsilon=value, rng=seed)
+            report = exact.protect(
+                min_cell=min_cell,
+                noise=mechanism,
+                epsilon=value,
+                rng=seed,
+                earlier=list(before.values()),
+            )
+        told: Any = {**before, "this table": report} if before else report
         return report, assess(
-            report, X, bits, labels, groups, households=households, max_leak=max_leak,
+            told, X, bits, labels, groups, households=households, max_leak=max_leak,
             max_proven=max_proven, seconds=seconds,
         )  # fmt: skip
 
@@ -274,13 +300,6 @@ def release(
                 made = tried
             low, high = (low, middle) if tried[1].passes else (middle, high)
     report, assessment = made
-    utilities = {}
-    used = exact.cells >= 0
-    for view in np.unique(used, axis=0):
-        name = " x ".join(c.name for c, cut in zip(exact.columns, view, strict=True) if cut)
-        utilities[name or "everybody"] = compare_rates(
-            report, exact.take((used == view).all(axis=1))
-        )
     columns = {column.name: column.edges for column in exact.columns}
     if ledger is not None and assessment.passes:
         assert report.stated is not None
@@ -289,9 +308,55 @@ def release(
         ledger.spend(paid, f"table {report.hash_values()[:12]}")
     nothing = measure_nothing(exact) if public == "sizes" else None
     return ReportRelease(
-        report, assessment, compare_rates(report, exact), utilities, nothing, columns, order,
-        epsilon is None, seed, public,
+        report, assessment, compare_rates(report, exact), _compare_tables(report, exact), nothing,
+        columns, order,
+        epsilon is None, seed, public, tuple(one.hash_values() for one in before.values()),
     )  # fmt: skip
+
+
+def _compare_tables(report: FairnessReport, exact: FairnessReport) -> dict[str, ReportUtility]:
+    """How near the rates of each table are to the true ones, by the columns that it crosses."""
+    utilities, used = {}, exact.cells >= 0
+    for view in np.unique(used, axis=0):
+        name = " x ".join(c.name for c, cut in zip(exact.columns, view, strict=True) if cut)
+        utilities[name or "everybody"] = compare_rates(
+            report, exact.take((used == view).all(axis=1))
+        )
+    return utilities
+
+
+def _find_epsilon(
+    epsilon: float | None, horizon: int | None, ledger: Ledger | None, mechanism: Mechanism
+) -> float:
+    """The epsilon of a table that a ledger pays: as given, or one part of what remains."""
+    if horizon is not None and (ledger is None or epsilon is not None):
+        raise InputError(
+            "a horizon (--horizon) shares out what remains in a ledger (--ledger), and takes the "
+            "place of epsilon (--epsilon)"
+        )
+    if horizon is not None and ledger is not None:
+        return ledger.find_share(horizon, lambda one: mechanism.guarantee(one, "attribute"))
+    if epsilon is None:
+        raise InputError(
+            "a ledger needs epsilon (--epsilon), the part of its budget that this table may cost, "
+            "or a horizon (--horizon), the number of tables that share what remains"
+        )
+    return epsilon
+
+
+def _name_earlier(
+    earlier: Sequence[FairnessReport] | Mapping[str, FairnessReport], exact: FairnessReport
+) -> dict[str, FairnessReport]:
+    """Earlier tables by name, which are about the people of the exact one."""
+    assert exact.people is not None
+    if not isinstance(earlier, Mapping):
+        earlier = {f"earlier table {number}": one for number, one in enumerate(earlier, 1)}
+    for name, report in earlier.items():
+        check_type(name, report, FairnessReport, "a FairnessReport; from_file reads one")
+    return {
+        name: read_earlier(name, report, exact.people, exact.groups)
+        for name, report in earlier.items()
+    }
 
 
 def _check_edges(exact: FairnessReport, bins: int | Mapping[str, int | Sequence[float]]) -> None:
@@ -316,6 +381,7 @@ def check_release(
     *,
     labels: ArrayLike | None = None,
     households: ArrayLike | None = None,
+    earlier: Sequence[FairnessReport] = (),
     seconds: float = 120.0,
 ) -> dict[str, bool]:
     """Whether each line of a certificate holds, recounted from the table and its people.
@@ -326,13 +392,14 @@ def check_release(
         As `ReportRelease.to_json` makes it.
     report
         The table.
-    X, predictions, groups, labels, households, seconds
+    X, predictions, groups, labels, households, earlier, seconds
         As in `fpbench.release`; predictions and labels in {0, 1}.
 
     Raises
     ------
     InputError
-        If it is no certificate, or people have not the columns of the table.
+        If it is no certificate, people have not the columns of the table, or earlier tables are not
+        those of the certificate.
     """
     try:
         own, attacked = certificate["guarantee"], certificate["attack"]
@@ -341,8 +408,14 @@ def check_release(
         stated = measured["leak"], certificate["utility"]["rate_error"]
         max_leak, max_proven = limits["max_leak"], limits["max_proven"]
         columns, order = certificate["columns"], certificate["order"]
+        before = list(certificate.get("earlier", ()))
     except (KeyError, TypeError):
         raise InputError("the certificate is none of `fpbench release`") from None
+    if [one.hash_values() for one in earlier] != before:
+        raise InputError(
+            f"the certificate is about readers of {len(before)} earlier tables: give these "
+            f"(earlier, --earlier), in the same order"
+        )
     guarantee = report.stated
     secret = guarantee is not None and guarantee.guarantee.neighbours == "replace-one"
     exact_law = replace(
@@ -359,8 +432,8 @@ def check_release(
         metrics=np.unique(report.metric).tolist(),
     )  # fmt: skip
     attack = assess(
-        report, X, predictions, labels, groups, households=households, max_leak=max_leak,
-        max_proven=max_proven, seconds=seconds,
+        [*earlier, report] if before else report, X, predictions, labels, groups,
+        households=households, max_leak=max_leak, max_proven=max_proven, seconds=seconds,
     )  # fmt: skip
     error = compare_rates(report, wanted).rate_error
     line = "all numbers are consistent with each other and with these people"

@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from fpbench.base.errors import InputError
 from fpbench.claims.count_laws import LAWS, Floats
+from fpbench.claims.set_counts import Mask
 from fpbench.components.mechanism import Mechanism
 from fpbench.privacy.marginal_release import (
     Marginals,
@@ -23,9 +24,11 @@ from fpbench.privacy.marginal_release import (
 )
 from fpbench.reports.defences.counts_with_noise import Counts
 from fpbench.reports.exact_blocks import ExactBlocks, tabulate
+from fpbench.reports.facts import find_facts
 from fpbench.reports.rows import ReportedPeople, ReportRows, StatedGuarantee
 from fpbench.reports.slices import REPORT_METRICS, Codes, SliceColumn, number_slices
 
+Rows = TypeVar("Rows", bound=ReportRows)
 _KINDS = 2**16
 """Most combinations of values of secret sizes; the fit of more takes too long."""
 
@@ -40,20 +43,38 @@ class FittedCounts:
     marginals: Marginals
     counts: Counts
     """The true numbers behind the report."""
+    keys: Codes
+    """(A, C) their values of the marginals' columns; -1 where they are not cut."""
     place: Codes
     """(A,) the measured cell of each; -1 of those that only follow from others."""
+    earlier: tuple[tuple[Codes, Floats, Floats], ...] = ()
+    """Of each earlier report (M, C) keys, (M, K) measured numbers, and (M,) their deviations."""
 
     @classmethod
-    def of(cls, blocks: ExactBlocks, people: ReportedPeople, *, pure: bool) -> FittedCounts:
-        """The numbers that blocks publish about these people."""
-        counts = Counts.of(blocks)
-        codes = people.code(blocks.columns)
-        if (counts.label < 0).all():
-            codes[:, -2] = 0
-        first, kind = number_slices(codes)
-        keys = np.column_stack([counts.cells, counts.label, counts.prediction])
-        views = [tuple(np.flatnonzero(row).tolist()) for row in np.unique(keys >= 0, axis=0)]
+    def of(
+        cls,
+        blocks: ExactBlocks,
+        people: ReportedPeople,
+        *,
+        pure: bool,
+        earlier: Sequence[ReportRows] = (),
+    ) -> FittedCounts:
+        """The numbers that blocks publish about these people, and those that earlier rows had."""
+        counts, columns = Counts.of(blocks), list(blocks.columns)
+        told = [_read_measured(rows, columns) for rows in earlier]
+        keys, *others = (
+            np.insert(key, [key.shape[1] - 2] * (len(columns) + 2 - key.shape[1]), -1, axis=1)
+            for key in (
+                np.column_stack([counts.cells, counts.label, counts.prediction]),
+                *(key for key, _, _ in told),
+            )
+        )
+        codes = people.code(columns)
         label = codes.shape[1] - 2
+        if all((key[:, label] < 0).all() for key in (keys, *others)):
+            codes[:, label] = 0
+        first, kind = number_slices(codes)
+        views = _list_views(keys)
         single = [view for view in views if sum(c < label for c in view) == 1]
         # Of tables by labels one label may be missing: then they do not tell those of all people.
         both = set(np.unique(counts.label)) >= {0, 1}
@@ -69,14 +90,10 @@ class FittedCounts:
         marginals = Marginals.of(codes[first], sizes, largest, single, pure=pure)
         place = np.full(len(keys), -1)
         for number, table in enumerate(marginals.tables):
-            cells, at = np.unique(marginals.codes[number], return_index=True)
-            own = np.flatnonzero(((keys >= 0) == np.isin(np.arange(keys.shape[1]), table)).all(1))
-            stacked = np.concatenate([marginals.kinds[at], keys[own]])
-            same = number_cells(stacked, table)
-            cell = np.full(int(same.max(initial=-1)) + 1, -1)
-            cell[same[: len(cells)]] = cells
-            place[own] = cell[same[len(cells) :]]
-        return cls(marginals, counts, place)
+            own = _match_view(keys, table)
+            place[own] = marginals.locate(number, keys[own])
+        measured = tuple((key, *own[1:]) for key, own in zip(others, told, strict=True))
+        return cls(marginals, counts, keys, place, measured)
 
     def measure(
         self, mechanism: Mechanism, epsilon: float, rng: np.random.Generator
@@ -87,17 +104,47 @@ class FittedCounts:
         true[self.place[told]] = self.counts.people[told]
         return measure_marginals(self.marginals, true, mechanism, epsilon, rng)
 
+    def pool(self, noisy: NoisyMarginals) -> tuple[Marginals, NoisyMarginals]:
+        """All tables, earlier ones too, and one number of each cell for all that was measured.
+
+        That is the mean by precision, with the precisions' sum: as likely as all of them.
+        """
+        new = self.marginals
+        views = {view for keys, _, _ in self.earlier for view in _list_views(keys)}
+        more = sorted(views.difference(new.tables))
+        every = replace(new, tables=(*new.tables, *more), weights=(*new.weights, *[1] * len(more)))
+        size = np.asarray(every.cells @ every.sizes)
+        free, unit = noisy.answers.shape[1], 2**0.5 if noisy.law == "laplace" else 1.0
+        sums, precision = np.zeros((len(size), free)), np.zeros((len(size), 1))
+        parts = [(np.arange(len(noisy.answers)), noisy.answers, noisy.width * unit)]
+        for keys, numbers, deviation in self.earlier:
+            for number, table in enumerate(every.tables):
+                mine = np.flatnonzero(_match_view(keys, table))
+                parts.append((every.locate(number, keys[mine]), numbers[mine], deviation[mine]))
+        for cell, numbers, deviation in parts:
+            own = numbers[:, -free:]
+            if numbers.shape[1] == 2 and free == 1:
+                own = np.where(np.isfinite(own), own, size[cell, None] - numbers[:, :1])
+            told = (cell >= 0) & np.isfinite(own).all(axis=1)
+            weight = 1 / np.maximum(deviation[told], 1e-9)[:, None] ** 2
+            sums[cell[told]] += weight * own[told]
+            precision[cell[told]] += weight
+        with np.errstate(invalid="ignore", divide="ignore"):
+            answers = sums / precision
+        width = np.where(precision > 0, precision, np.inf)[:, 0] ** -0.5 / unit
+        return every, replace(noisy, answers=answers, width=width)
+
     def fit(self, noisy: NoisyMarginals) -> Floats:
         """(A, K) whole numbers of one table of people."""
-        marginals, groups = self.marginals, self.counts.people.shape[1]
+        groups, marginals = self.counts.people.shape[1], self.marginals
+        if self.earlier:
+            marginals, noisy = self.pool(noisy)
         people = fit_people(marginals, noisy, groups)
-        keys = np.column_stack([self.counts.cells, self.counts.label, self.counts.prediction])
-        answers = np.zeros((len(keys), groups))
-        views, which = np.unique(keys >= 0, axis=0, return_inverse=True)
-        for view, cut in enumerate(views):
-            own, table = np.flatnonzero(which.ravel() == view), np.flatnonzero(cut).tolist()
+        answers = np.zeros((len(self.keys), groups))
+        for view in _list_views(self.keys):
+            own = _match_view(self.keys, view)
             many = len(marginals.kinds)
-            same = number_cells(np.concatenate([marginals.kinds, keys[own]]), table)
+            same = number_cells(np.concatenate([marginals.kinds, self.keys[own]]), view)
             sums = np.zeros((int(same.max(initial=-1)) + 1, groups))
             np.add.at(sums, same[:many], people)
             answers[own] = sums[same[many:]]
@@ -113,21 +160,89 @@ class FittedCounts:
         return measured, width
 
 
+def _list_views(keys: Codes) -> list[tuple[int, ...]]:
+    """Columns of each table that keys are of."""
+    return [tuple(np.flatnonzero(row).tolist()) for row in np.unique(keys >= 0, axis=0)]
+
+
+def _match_view(keys: Codes, table: Sequence[int]) -> Mask:
+    """(M,) whether keys (M, C) are of a table."""
+    return np.asarray(((keys >= 0) == np.isin(np.arange(keys.shape[1]), table)).all(axis=1))
+
+
+def _read_measured(rows: ReportRows, columns: list[SliceColumn]) -> tuple[Codes, Floats, Floats]:
+    """(M, columns + 2) keys, (M, K) measured numbers and (M,) deviations of a report with noise.
+
+    Columns that cut in another way than those of this name are added to `columns`.
+    """
+    _, places = rows.blocks
+    first = places.max(axis=1)
+    cells = np.full((len(first), len(columns) + len(rows.columns)), -1)
+    for own, column in zip(rows.cells[first].T, rows.columns, strict=True):
+        same = [c.name == column.name and set(c.values) >= set(column.values) for c in columns]
+        if True not in same:
+            columns.append(column)
+            same.append(True)
+        values = columns[same.index(True)].values
+        cells[:, same.index(True)] = np.array([*map(values.index, column.values), -1])[own]
+    keys = np.column_stack([cells[:, : len(columns)], rows.label[first], rows.prediction[first]])
+    keys = np.repeat(keys, 2, axis=0)
+    keys[:, -1] = np.tile([0, 1], len(first))
+    numbers = np.where(places[..., None] >= 0, rows.measured[places], np.nan)
+    numbers = numbers.transpose(0, 2, 1).reshape(len(keys), -1)
+    deviation = np.repeat((np.hypot(rows.sigma, 2**0.5 * rows.scale))[first], 2)
+    # A set of people is measured once, however many metrics tell of it.
+    told = np.flatnonzero(np.isfinite(numbers).any(axis=1) & (deviation > 0))
+    told = told[number_slices(keys[told])[0]]
+    return keys[told], numbers[told], deviation[told]
+
+
+def read_earlier(name: str, report: Rows, people: ReportedPeople, groups: Sequence[str]) -> Rows:
+    """A report that was published before, with groups in this order.
+
+    Raises InputError, which begins with its name, if it has no measured numbers, or is not about
+    these people.
+    """
+    if set(report.groups) != set(groups):
+        raise InputError(
+            f"{name}: is by the groups {', '.join(report.groups)}, and these people are "
+            f"{', '.join(groups)}"
+        )
+    if not report.is_fitted:
+        raise InputError(f"{name}: has no noisy numbers beside fitted ones, as released tables do")
+    place = np.array([groups.index(one) for one in report.groups])
+    read = replace(report, groups=tuple(groups), group=place[report.group])
+    # Its numbers are those of one table of people, with the true sizes.
+    law, width = np.zeros_like(report.law), np.zeros_like(report.width)
+    try:
+        exact = replace(read, law=law, width=width)
+        find_facts(exact, people.X, people.predictions, people.labels)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+    return read
+
+
 def add_fitted_noise(
     rows: ReportRows,
     people: ReportedPeople,
     mechanism: Mechanism,
     epsilon: float,
     rng: np.random.Generator,
+    earlier: Sequence[ReportRows] = (),
 ) -> ReportRows:
     """The rows with numbers of one table of people that is likely given noisy numbers.
 
     The noisy numbers are told beside them: they cost no more privacy, and it is from these that a
-    reader learns most. Whoever has the fitted numbers alone learns less.
+    reader learns most. Whoever has the fitted numbers alone learns less. Those of earlier reports
+    about the same people, which are public, are used, too.
     """
     blocks = ExactBlocks.of(rows, "noise")
     guarantee = mechanism.guarantee(epsilon, "attribute")
-    fitted = FittedCounts.of(blocks, people, pure=guarantee.delta == 0)
+    before = [
+        read_earlier(f"earlier report {number}", report, people, rows.groups)
+        for number, report in enumerate(earlier, 1)
+    ]
+    fitted = FittedCounts.of(blocks, people, pure=guarantee.delta == 0, earlier=before)
     noisy = fitted.measure(mechanism, epsilon, rng)
     measured, width = fitted.list_measured(noisy)
     stated = StatedGuarantee(
@@ -195,11 +310,8 @@ def release_secret_sizes(
         Marginals.of(kinds, np.ones(len(kinds), np.int64), largest, single, pure=pure), secret=True
     )
     true = np.zeros((plan.cells.shape[0], k))
-    for table, own in zip(plan.tables, plan.codes, strict=True):
-        same = number_cells(np.concatenate([kinds, codes]), table)
-        cell = np.full(int(same.max()) + 1, -1)
-        cell[same[: len(kinds)]] = own
-        there = cell[same[len(kinds) :]]
+    for number in range(len(plan.tables)):
+        there = plan.locate(number, codes)
         np.add.at(true, (there[there >= 0], people.groups[there >= 0]), 1)
     noisy = measure_marginals(plan, true, mechanism, epsilon, rng)
     sizes = fit_sizes(plan, noisy)
@@ -215,13 +327,10 @@ def release_secret_sizes(
     keys = np.column_stack([own_counts.cells, own_counts.label, own_counts.prediction])
     measured = np.full((len(keys), k), np.nan)
     width = np.full(len(keys), noisy.width.max(initial=0.0))
-    for table, own in zip(plan.tables, plan.codes, strict=True):
-        mine = ((keys >= 0) == np.isin(np.arange(keys.shape[1]), table)).all(axis=1)
-        same = number_cells(np.concatenate([kinds, keys[mine]]), table)
-        cell = np.zeros(int(same.max()) + 1, np.int64)
-        cell[same[: len(kinds)]] = own
-        measured[mine] = noisy.answers[cell[same[len(kinds) :]]]
-        width[mine] = noisy.width[cell[same[len(kinds) :]]]
+    for number, table in enumerate(plan.tables):
+        mine = _match_view(keys, table)
+        cell = plan.locate(number, keys[mine])
+        measured[mine], width[mine] = noisy.answers[cell], noisy.width[cell]
     stated = StatedGuarantee(
         guarantee=noisy.guarantee,
         mechanism={"use": mechanism.name, **mechanism.model_dump(mode="json")},

@@ -50,6 +50,7 @@ class Defences(NamedTuple):
     epsilon: float | None
     delta: float | None
     consistent: bool
+    earlier: Sequence[ReportRows]
     rng: np.random.Generator | int | None
 
 
@@ -188,10 +189,12 @@ def _add_noise(
             "people by report.with_people(X, predictions, labels), or leave the numbers "
             "contradictory by consistent = False"
         )
-    return add_fitted_noise(rows, people, mechanism, defences.epsilon, rng)
+    return add_fitted_noise(rows, people, mechanism, defences.epsilon, rng, defences.earlier)
 
 
 def _check_noise(report: ReportRows, defences: Defences) -> None:
+    if len(defences.earlier) and (defences.noise is None or not defences.consistent):
+        raise InputError("earlier reports are for numbers that are fitted: give noise, consistent")
     if defences.noise is None:
         if defences.epsilon is not None or defences.delta is not None:
             raise InputError('epsilon and delta need noise: noise = "discrete-laplace", ...')

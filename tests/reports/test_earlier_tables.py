@@ -1,0 +1,181 @@
+"""Tables that are fitted to what was measured for tables published before, about the same people."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reports import make_people
+
+import fpbench
+from fpbench import FairnessReport, InputError
+from fpbench.components.spec import resolve_component
+from fpbench.reports import measure_utility
+from fpbench.reports.assessments.releasing import check_release
+from fpbench.reports.defences.fitted_counts import FittedCounts
+from fpbench.reports.exact_blocks import ExactBlocks
+
+X, PREDICTIONS, GROUPS = make_people(400)
+NUMBERS = X.assign(age=np.arange(400) % 71)
+LABELS = (np.arange(400) % 3 > 0).astype(int)
+
+
+def make_exact(order, **options):
+    own = {"by": list(X), "order": order, "min_cell": 0} | options
+    return FairnessReport.from_predictions(NUMBERS, PREDICTIONS, GROUPS, **own)
+
+
+def add_noise(exact, seed, epsilon=0.5, earlier=(), noise="discrete-laplace"):
+    return exact.protect(noise=noise, epsilon=epsilon, rng=seed, earlier=earlier)
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 1), (2, 2), (2, 1), (1, 2)])
+def test_a_fit_agrees_with_what_was_known_before(first, second):
+    """What is measured and guaranteed of the new table stays."""
+    exact = make_exact(second)
+    known = add_noise(make_exact(first), 1, 1e6)
+    alone, both = add_noise(exact, 0), add_noise(exact, 0, earlier=[known])
+    np.testing.assert_array_equal(both.measured, alone.measured)
+    np.testing.assert_array_equal(both.width, alone.width)
+    assert both.stated.guarantee == alone.stated.guarantee
+    of_both = (exact.cells >= 0).sum(axis=1) <= first
+    off = [np.nanmean(np.abs(one.value - exact.value)[of_both]) for one in (both, alone)]
+    assert off[0] < 0.02 and off[1] > 2 * off[0]
+
+
+def test_error_falls_with_each_table():
+    exact, errors = make_exact(2), np.zeros((4, 6))
+    for draw, row in enumerate(errors):
+        series = []
+        for place in range(len(row)):
+            series.append(add_noise(exact, 10 * draw + place, 1.0, series))
+            row[place] = measure_utility(series[-1], exact).rate_error
+    once, _, last = errors.reshape(4, 3, 2).mean(axis=(0, 2))
+    assert last < 0.8 * once
+
+
+@settings(max_examples=6)
+@given(seed=st.integers(0, 99), laplace=st.booleans(), pure=st.booleans())
+def test_one_number_of_each_cell_is_as_likely_as_all_that_was_measured(seed, laplace, pure):
+    """Of any true numbers, up to a constant; however many metrics tell of a number."""
+    names = {True: "discrete-laplace", False: "gaussian"}
+    metrics = ["selection-rate", "selected"]
+    earlier = [
+        add_noise(make_exact(1, metrics=metrics), seed, 0.3, noise=names[laplace]),
+        add_noise(make_exact(2), seed + 1, 2.0),
+    ]
+    exact = make_exact(1)
+    blocks = ExactBlocks.of(exact, "noise")
+    own = FittedCounts.of(blocks, exact.people, pure=pure, earlier=earlier)
+    mechanism = resolve_component("mechanism", names[pure])
+    noisy = own.measure(mechanism, 1.0, np.random.default_rng(seed))
+    every, pooled = own.pool(noisy)
+    rng = np.random.default_rng(seed)
+    losses = []
+    for _ in range(4):
+        numbers = rng.integers(0, every.sizes + 1)  # people of the second group of each kind
+        cells = every.cells @ numbers
+        unit = {"laplace": 2**0.5, "gaussian": 1.0}
+        deviation = pooled.width * unit[pooled.law]
+        told = np.isfinite(pooled.answers[:, 0])
+        one = (((cells - pooled.answers[:, 0]) / deviation)[told] ** 2).sum()
+        many = len(noisy.answers)
+        off = (cells[:many] - noisy.answers[:, 0]) / (noisy.width * unit[noisy.law])
+        parts = np.nansum(off**2)
+        kind = dict(zip(map(tuple, every.kinds.tolist()), numbers.tolist(), strict=True))
+        codes = exact.people.code(exact.columns)
+        codes[:, -2] = 0
+        times = {k: n / (codes == k).all(axis=1).sum() for k, n in kind.items()}
+        people = np.array([times[tuple(row)] for row in codes.tolist()])
+        for report in earlier:
+            rows = report.take((report.metric == "selection-rate") & (report.group == 1))
+            sd = np.hypot(rows.sigma, rows.scale * 2**0.5)
+            for row, measured in enumerate(rows.measured):
+                cut = rows.cells[row] >= 0
+                inside = (codes[:, :-2][:, cut] == rows.cells[row][cut]).all(axis=1)
+                for prediction in np.flatnonzero(np.isfinite(measured)):
+                    there = people[inside & (codes[:, -1] == prediction)].sum()
+                    parts += ((there - measured[prediction]) / sd[row]) ** 2
+        losses.append(parts - one)
+    np.testing.assert_allclose(losses, losses[0], rtol=1e-6)
+
+
+OTHERS = {
+    "other columns": {"by": ["a", "age"]},
+    "other bins": {"by": ["a", "age"], "bins": 3},
+    "labels": {"metrics": ["true-positive-rate", "false-positive-rate"], "labels": LABELS},
+    "three columns": {"order": 3},
+    "larger cells": {"min_cell": 20},
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_earlier_tables_may_be_cut_otherwise_and_are_read_from_files(tmp_path, what, swapped):
+    """Groups of files are sorted, and those of people as they like."""
+    options = {"order": 2} | OTHERS[what]
+    earlier = add_noise(make_exact(**options), 1, 1e6)
+    earlier.to_csv(tmp_path / "earlier.csv")
+    read = FairnessReport.from_csv(tmp_path / "earlier.csv", groups=["m", "f"] if swapped else None)
+    exact = make_exact(1, by=["a", "b"], labels=LABELS)
+    alone, both = add_noise(exact, 0), add_noise(exact, 0, earlier=[read])
+    own = add_noise(exact, 0, earlier=[earlier])
+    assert measure_utility(both, exact).rate_error == measure_utility(own, exact).rate_error
+    for_a = exact.cells[:, 1] < 0
+    off = [np.nanmean(np.abs(one.value - exact.value)[for_a]) for one in (both, alone)]
+    assert off[0] < 0.01 < off[1]
+    law = np.zeros_like(both.law), np.zeros_like(both.width)
+    replace(both, law=law[0], width=law[1]).facts(NUMBERS, PREDICTIONS)  # sizes are the true ones
+
+
+def test_three_groups_are_fitted_to_earlier_tables():
+    rng = np.random.default_rng(0)
+    groups = np.array(["x", "y", "z"])[rng.integers(0, 3, 400)]
+    exact = FairnessReport.from_predictions(X, PREDICTIONS, groups, by=["a"], min_cell=0)
+    known = add_noise(exact, 1, 1e6)
+    both = add_noise(exact, 0, earlier=[known])
+    assert (
+        np.abs(both.value - exact.value).max()
+        < 0.03
+        < np.abs(add_noise(exact, 0).value - exact.value).max()
+    )
+
+
+def test_tables_of_others_are_refused():
+    exact = make_exact(1)
+    others = FairnessReport.from_predictions(
+        X, 1 - PREDICTIONS, GROUPS, by=list(X), min_cell=0, noise="discrete-laplace", epsilon=1.0
+    )
+    for report, why in (
+        (others, "earlier report 2: row .* of these people"),
+        (exact, "earlier report 2: has no noisy numbers"),
+        (replace(add_noise(exact, 0), groups=("f", "x")), "is by the groups f, x"),
+    ):
+        with pytest.raises(InputError, match=why):
+            add_noise(exact, 0, earlier=[add_noise(exact, 1), report])
+    with pytest.raises(InputError, match="give noise"):
+        exact.protect(earlier=[add_noise(exact, 0)])
+
+
+def test_a_release_is_attacked_by_a_reader_of_all_tables():
+    options = {"by": list(X)[:2], "max_leak": 0.2}
+    people = X, PREDICTIONS, GROUPS
+    first = fpbench.release(*people, epsilon=1.0, seed=1, **options)
+    alone = fpbench.release(*people, epsilon=2.0, seed=2, **options)
+    second = fpbench.release(*people, epsilon=2.0, seed=2, earlier=[first.report], **options)
+    assert second.report.stated.guarantee == alone.report.stated.guarantee
+    assert second.assessment.private_limit > alone.assessment.private_limit
+    assert [one.name for one in second.assessment.reports] == ["earlier table 1", "this table"]
+    certificate = second.to_json()
+    assert certificate["earlier"] == [first.report.hash_values()]
+    assert "Read with 1 earlier table" in str(second)
+    told = certificate, second.report, *people
+    assert all(check_release(*told, earlier=[first.report]).values())
+    for wrong in ([], [second.report]):
+        with pytest.raises(InputError, match="readers of 1 earlier table"):
+            check_release(*told, earlier=wrong)
+    with pytest.raises(InputError, match="public = .nothing"):
+        fpbench.release(*people, epsilon=2.0, public="nothing", earlier=[first.report], **options)
+    with pytest.raises(InputError, match="my.csv must be a FairnessReport"):
+        fpbench.release(*people, epsilon=2.0, earlier={"my.csv": "my.csv"}, **options)
