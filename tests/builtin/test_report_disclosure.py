@@ -1,14 +1,17 @@
 """The disclosure of fairness reports: true facts, defences, two reports, and what a row says."""
 
 from dataclasses import dataclass
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fpbench
 from fpbench import InputError, Sample
-from fpbench.builtin.disclosures.counts import Report
+from fpbench.builtin.disclosures.counts import Report, is_dominated
 from fpbench.claims import combine_facts
 from fpbench.correction import propagate, prove
 
@@ -289,6 +292,62 @@ def test_means_are_true_and_tell_of_people(k):
         InputError, match="no numeric column 'city'; name one by `column`: age, same"
     ):
         fpbench.component("disclosure", "means", column="city").claim(context, None)
+
+
+CELLS = st.lists(st.integers(0, 9), min_size=1, max_size=4)
+
+
+@given(CELLS, st.sampled_from([1, 10, 30, 50, 75, 100]))
+def test_p_percent_refuses_what_a_contributor_could_tell(cell, p):
+    """A reader, or the second largest contributor, of somebody's number: by all that it may be."""
+    total, told = sum(cell), False
+    for reader in (None, *range(len(cell))):
+        others = [place for place in range(len(cell)) if place != reader]
+        rest = total - (0 if reader is None else cell[reader])
+        worlds = [
+            world for world in product(range(rest + 1), repeat=len(others)) if sum(world) == rest
+        ]
+        for place, number in enumerate(others):
+            most, true = max(world[place] for world in worlds), cell[number]
+            told |= 100 * (most - true) < p * true or (most == true == 0)
+    assert is_dominated(np.array(cell), p_percent=p) == told
+
+
+@given(CELLS, st.integers(1, 5), st.sampled_from([1, 50, 80, 99]))
+def test_dominance_refuses_where_some_have_more_than_their_percentage(cell, n, k):
+    parts = combinations(cell, min(n, len(cell)))
+    told = not sum(cell) or any(100 * sum(part) > k * sum(cell) for part in parts)
+    assert is_dominated(np.array(cell), dominance=[n, k]) == told
+    assert is_dominated(np.array(cell)) is False
+
+
+def test_refused_means_are_suppressed():
+    people = make_context(n=40, k=3).target
+    first = np.flatnonzero(people.sensitive == 0)
+    age = people.features.age.to_numpy().copy()
+    age[first] = np.where(np.arange(len(first)) < 2, 5000, 1)
+
+    def claim(age=age, **rules):
+        sample = Sample(
+            people.groups, features=people.features.assign(age=age), labels=people.labels,
+            sensitive=people.sensitive, predictions=people.predictions,
+        )  # fmt: skip
+        own = fpbench.component("disclosure", "means", column="age", **rules)
+        return own.claim(Context(None, sample, sample), None)
+
+    everything = claim()
+    for rules in ({"p_percent": 10}, {"dominance": [2, 80]}):
+        ruled = claim(**rules)
+        (facts,) = ruled.constraints
+        assert 0 < len(facts.clauses) < len(everything.constraints[0].clauses)
+        assert facts.allows(people.sensitive)
+        assert ruled.nats > everything.nats
+    (nothing,) = claim(dominance=[1, 1]).constraints
+    assert len(nothing.low) == 0
+    with pytest.raises(InputError, match="numbers of 0 or more, and column 'age' has others"):
+        claim(-age, p_percent=10)
+    with pytest.raises(InputError, match="dominance: must be .n, k."):
+        claim(dominance=[0, 50])
 
 
 def test_means_add_to_what_a_regression_gives_away():

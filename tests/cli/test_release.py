@@ -43,6 +43,27 @@ def test_nothing_is_written_where_nothing_passes(work, command):
     assert not (work / "table.csv").exists()
 
 
+def test_a_second_table_is_fitted_to_the_first(work, command):
+    options = (*OWN, "--by", "a", "--by", "b", "--ledger", "l.db", "--budget", 2, "--max-leak", 0.5)
+    fine(command("release", *options, "--horizon", 2, "-o", "1.csv"))
+    more = ("--horizon", 1, "--earlier", "1.csv", "-o", "2.csv", "--certificate", "c.json")
+    told = fine(command("release", *options, *more)).stdout
+    assert "Read with 1 earlier table," in told
+    tables = [FairnessReport.from_csv(work / name) for name in ("1.csv", "2.csv")]
+    assert [one.stated.guarantee.epsilon for one in tables] == [1, 1]
+    check = ("release", *OWN, "-o", "2.csv", "--check", "c.json")
+    fine(command(*check, "--earlier", "1.csv"))
+    bad(command(*check), "c.json", "--earlier")
+    bad(command("release", *OWN, "--epsilon", 1, "--earlier", "1.csv", "-o", "1.csv"), "read here")
+    (work / "1.csv").write_text(
+        "group,metric,value,n\nf,selection-rate,0.5,8\nm,selection-rate,0.5,8"
+    )
+    bad(
+        command("release", *OWN, "--epsilon", 1, "--earlier", "1.csv", "-o", "3.csv"),
+        "1.csv: has no",
+    )
+
+
 def test_bad_input_is_named(work, command):
     bad(command("release", "people.csv", "-o", "t.csv"), "people.csv", "prediction")
     bad(command("release", *OWN, "-o", "people.csv"), "people.csv is read here")
@@ -51,4 +72,5 @@ def test_bad_input_is_named(work, command):
     bad(command("release", *OWN, "-o", "t.csv", "--epsilon", 0), "epsilon")
     bad(command("release", *OWN, "-o", "t.csv", "--ledger", "l.db"), "--budget")
     bad(command("release", *OWN, "-o", "t.csv", "--ledger", "l.db", "--budget", 2), "--epsilon")
+    bad(command("release", *OWN, "-o", "t.csv", "--horizon", 2), "--ledger")
     bad(command("release", *OWN, "-o", "t.csv", "--ledger", "people.csv", "--budget", 2), "ledger")

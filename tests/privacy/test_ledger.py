@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench import Guarantee, InputError
+from fpbench.components.spec import resolve_component
 from fpbench.errors import BudgetError
 from fpbench.privacy import Ledger, epsilon_to_rho
 
@@ -53,6 +54,42 @@ def test_ten_tenths_are_one_and_an_eleventh_is_refused(make):
     assert ledger.spent == (1.0, 0.0, None)
     assert [entry.note for entry in ledger.entries] == [f"query {step}" for step in range(10)]
     assert all(entry.guarantee == TENTH for entry in ledger.entries)
+
+
+@pytest.mark.parametrize("mechanism", ["discrete-laplace", "gaussian", "discrete-gaussian"])
+@pytest.mark.parametrize("accounting", ["basic", "zcdp"])
+def test_shares_of_what_remains_use_the_budget_up(make, mechanism, accounting):
+    """A billionth of epsilon more, and the last release could not be paid."""
+    ledger = make(1.0, 1e-4, accounting=accounting)
+    own = resolve_component("mechanism", mechanism)
+    ledger.spend(own.guarantee(0.1, "attribute"))
+
+    def promise(epsilon):
+        return own.guarantee(epsilon, "attribute")
+
+    for left in range(7, 0, -1):
+        share = ledger.find_share(left, promise)
+        with pytest.raises(BudgetError):
+            ledger.spend(promise(share + 2e-9), times=left)
+        ledger.spend(promise(share))
+    assert ledger.remaining.epsilon < 1e-4
+    if accounting == "basic":
+        assert ledger.remaining.epsilon < 1e-8
+        assert share == pytest.approx(0.9 / 7, abs=1e-8)
+
+
+def test_what_cannot_be_shared_is_refused(make):
+    def promise(epsilon):
+        return Guarantee(epsilon, 1e-6)
+
+    for ledger, releases, error, why in (
+        (make(1.0), 1, BudgetError, "delta 1e-06, left"),
+        (Ledger(math.inf), 1, InputError, "without a limit"),
+        (Ledger(1.0, 1e-5), 0, InputError, "releases must be 1 or more"),
+        (Ledger(1.0, 1e-5, neighbours="add-remove"), 1, InputError, "add-remove"),
+    ):
+        with pytest.raises(error, match=why):
+            ledger.find_share(releases, promise)
 
 
 def test_a_refusal_says_what_is_left(make):

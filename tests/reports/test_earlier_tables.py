@@ -45,14 +45,14 @@ def test_a_fit_agrees_with_what_was_known_before(first, second):
 
 
 def test_error_falls_with_each_table():
-    exact, errors = make_exact(2), np.zeros((4, 6))
+    exact, errors = make_exact(1), np.zeros((4, 6))
     for draw, row in enumerate(errors):
         series = []
         for place in range(len(row)):
-            series.append(add_noise(exact, 10 * draw + place, 1.0, series))
+            series.append(add_noise(exact, 10 * draw + place, 3.0, series))
             row[place] = measure_utility(series[-1], exact).rate_error
-    once, _, last = errors.reshape(4, 3, 2).mean(axis=(0, 2))
-    assert last < 0.8 * once
+    first, _, _, _, _, last = errors.mean(axis=0)
+    assert last < 0.75 * first
 
 
 @settings(max_examples=6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -242,15 +243,53 @@ def _name_groups(context: Context) -> Any:
     return pd.Categorical.from_codes(people.sensitive.astype(np.int64), categories=names)
 
 
+def is_dominated(
+    numbers: NDArray[np.float64],
+    dominance: Sequence[float] | None = None,
+    p_percent: float | None = None,
+) -> bool:
+    """Whether rules of statistical offices refuse to publish the sum, or mean, of numbers.
+
+    Parameters
+    ----------
+    numbers
+        (N,) contributions of 0 or more.
+    dominance
+        n and k: the n largest must not make up more than k percent of the sum.
+    p_percent
+        Who knows the sum, and contributes the second largest number, must not be able to tell the
+        largest to within this share of it, in percent: the others' sum must not be smaller.
+
+    Notes
+    -----
+    Hundepool et al., Statistical Disclosure Control (2012), chapter 4. A sum of 0 is refused by
+    either, too: everybody's number is 0 then.
+    """
+    ordered = np.sort(numbers)[::-1]
+    total = ordered.sum()
+    refused = total == 0 and (dominance is not None or p_percent is not None)
+    if dominance is not None:
+        refused |= ordered[: int(dominance[0])].sum() > dominance[1] / 100 * total
+    if p_percent is not None:
+        refused |= ordered[2:].sum() < p_percent / 100 * ordered[:1].sum()
+    return bool(refused)
+
+
 class Means(CountDisclosure):
     """Means of a number by group, as of what a regression predicts.
 
     An adversary who sees everybody's number reads each mean as a linear row of `Facts`: who belongs
     to the group must have it, up to rounding.
+
+    `dominance` and `p_percent` suppress the mean of a group to which few people contribute much.
+    They protect such people's numbers from each other, not from this adversary, who knows them, and
+    they suppress no complements: the mean of all people, published elsewhere, gives a suppressed
+    one away.
     """
 
     name = "means"
     summary = "means of a number by group"
+    reference = "Hundepool et al. Statistical Disclosure Control. Wiley 2012, chapter 4"
 
     column: str = Field(
         "prediction in full",
@@ -258,11 +297,29 @@ class Means(CountDisclosure):
         "given",
     )
     decimals: int = Field(2, ge=0, le=9, description="decimals of the published means")
+    dominance: list[float] | None = Field(
+        None,
+        description="[n, k]: no mean of a group whose n largest numbers are more than k percent of "
+        "its sum",
+    )
+    p_percent: float | None = Field(
+        None, gt=0, le=100,
+        description="no mean that tells the second largest contributor the largest number to "
+        "within this percentage",
+    )  # fmt: skip
 
     @classmethod
     def examples(cls, directory: Path) -> list[dict[str, Any]]:
-        """Means of a column that the example data have."""
-        return [{"column": "income"}]
+        """Means of a column that the example data have, with and without rules."""
+        return [{"column": "income"}, {"column": "income", "dominance": [2, 80], "p_percent": 10}]
+
+    @field_validator("dominance")
+    @classmethod
+    def _check_dominance(cls, rule: list[float] | None) -> list[float] | None:
+        own = rule or [1, 1]
+        if len(own) != 2 or own[0] not in range(1, 101) or not 0 < own[1] < 100:
+            raise ValueError("must be [n, k]: 1 to 100 people, and a percentage below 100")
+        return rule
 
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
         """Publish the means of the groups that people are in.
@@ -278,16 +335,28 @@ class Means(CountDisclosure):
                 f"disclosure {self.name!r}: no numeric column {self.column!r}; name one by "
                 f"`column`: {', '.join(map(str, numeric)) or 'there is none'}"
             )
-        numbers = numeric[self.column]
-        means = numbers.groupby(_name_groups(context), observed=True).mean().round(self.decimals)
+        numbers, rules = numeric[self.column], (self.dominance, self.p_percent)
+        ruled = any(rule is not None for rule in rules)
+        if ruled and not (numbers >= 0).all():
+            raise InputError(
+                f"disclosure {self.name!r}: dominance and p_percent are for numbers of 0 or more, "
+                f"and column {self.column!r} has others; leave both out"
+            )
+        by_group = numbers.groupby(_name_groups(context), observed=True)
+        means = by_group.mean().round(self.decimals)
+        hidden = [is_dominated(own.to_numpy(float), *rules) for _, own in by_group]
         rows = pd.DataFrame({
             "group": means.index.astype(str), "metric": f"mean of {self.column}",
             "value": means.to_numpy(), "within": 0.5 * 10.0**-self.decimals,
-        })  # fmt: skip
-        report = FairnessReport.from_frame(rows, groups=people.groups)
-        facts = report.facts(people.features, people.predictions, people.labels)
-        # Each mean is one of so many numbers.
-        values = float(numbers.max() - numbers.min()) * 10.0**self.decimals + 2
+        })[~np.array(hidden)]  # fmt: skip
+        if len(rows):
+            report = FairnessReport.from_frame(rows, groups=people.groups)
+            facts = report.facts(people.features, people.predictions, people.labels)
+        else:
+            nothing = np.zeros((len(people), 0), np.bool_), np.zeros((0, len(people.groups)))
+            facts = Facts.from_counts(*nothing)
+        # Each mean is one of so many numbers, or suppressed.
+        values = float(numbers.max() - numbers.min()) * 10.0**self.decimals + 2 + ruled
         return Claim(None, self.name, (facts,), nats=len(means) * math.log(values))
 
 

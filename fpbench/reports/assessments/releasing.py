@@ -53,6 +53,10 @@ _KEEP = (
 )
 
 
+def _count_tables(earlier: Sequence[str]) -> str:
+    return f"{len(earlier)} earlier table{'s' * (len(earlier) != 1)}"
+
+
 @dataclass(frozen=True, eq=False)
 class ReportRelease:
     """A table that is made to be published.
@@ -148,7 +152,7 @@ class ReportRelease:
             *["Publishing nothing is nearer: cross fewer columns, or raise epsilon."] * worse,
             f"Guaranteed: {own}; nobody's group can be proven.",
             *["Public: names of columns, values and groups alone."] * (self.public == "nothing"),
-            *[f"Read with {len(self.earlier)} earlier tables, to which it was fitted, too."]
+            *[f"Read with {_count_tables(self.earlier)}, to which it was fitted, too."]
             * bool(self.earlier),
             f"Attacked: {int(told.proven.sum()):,} proven, {int(told.sure.sum()):,} sure; the "
             f"share guessed right changes by {100 * told.leak:+.2f} points{most}.",
@@ -413,8 +417,8 @@ def check_release(
         raise InputError("the certificate is none of `fpbench release`") from None
     if [one.hash_values() for one in earlier] != before:
         raise InputError(
-            f"the certificate is about readers of {len(before)} earlier tables: give these "
-            f"(earlier, --earlier), in the same order"
+            f"the certificate is about readers of {_count_tables(before)}: "
+            "give these (earlier, --earlier), in the same order"
         )
     guarantee = report.stated
     secret = guarantee is not None and guarantee.guarantee.neighbours == "replace-one"

@@ -68,6 +68,21 @@ def test_a_series_of_tables_is_paid_from_one_budget(tmp_path):
         fpbench.release(X, PREDICTIONS, GROUPS, ledger=ledger, **OPTIONS)
 
 
+def test_a_horizon_shares_out_what_remains():
+    ledger = Ledger(3.0)
+    options = OPTIONS | {"order": 1, "max_leak": 0.5}
+    for horizon, epsilon in ((4, 0.75), (3, 0.75), (1, 1.5)):
+        made = fpbench.release(X, PREDICTIONS, GROUPS, ledger=ledger, horizon=horizon, **options)
+        assert made.report.stated.guarantee.epsilon == epsilon
+        assert not made.chosen
+    assert ledger.remaining.epsilon == 0
+    with pytest.raises(BudgetError):
+        fpbench.release(X, PREDICTIONS, GROUPS, ledger=ledger, horizon=1, **options)
+    for own in ({}, {"ledger": ledger, "epsilon": 1.0}):
+        with pytest.raises(InputError, match="a horizon"):
+            fpbench.release(X, PREDICTIONS, GROUPS, horizon=2, **own, **options)
+
+
 def test_what_is_no_certificate_is_refused(made):
     with pytest.raises(InputError, match="none of `fpbench release`"):
         check_release({}, made.report, X, PREDICTIONS, GROUPS)
