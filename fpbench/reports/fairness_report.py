@@ -76,6 +76,7 @@ class DefenceOptions(TypedDict, total=False):
     epsilon: float | None
     delta: float | None
     consistent: bool
+    earlier: Sequence[ReportRows]
     rng: np.random.Generator | int | None
 
 
