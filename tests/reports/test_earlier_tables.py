@@ -179,3 +179,17 @@ def test_a_release_is_attacked_by_a_reader_of_all_tables():
         fpbench.release(*people, epsilon=2.0, public="nothing", earlier=[first.report], **options)
     with pytest.raises(InputError, match="my.csv must be a FairnessReport"):
         fpbench.release(*people, epsilon=2.0, earlier={"my.csv": "my.csv"}, **options)
+
+
+def test_a_reader_of_two_tables_believes_what_their_mean_tells():
+    exact = make_exact(1, by=["a", "likely"])
+    first = add_noise(exact, 1, 8.0, noise="gaussian")
+    second = add_noise(exact, 2, 8.0, [first], noise="gaussian")
+    measured = (first.measured + second.measured) / 2
+    mean = replace(first, measured=measured, width=first.width / 2**0.5)
+    told = (X, PREDICTIONS, None, GROUPS, "shares")
+    both, one, alone = (
+        fpbench.assess(report, *told, error=0.003).posterior
+        for report in ([first, second], mean, first)
+    )
+    assert np.abs(both - one).max() < 0.003 < np.abs(both - alone).max()
