@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -105,23 +106,27 @@ OTHERS = {
     "other columns": {"by": ["a", "age"]},
     "other bins": {"by": ["a", "age"], "bins": 3},
     "labels": {"metrics": ["true-positive-rate", "false-positive-rate"], "labels": LABELS},
-    "three columns": {"order": 3},
+    "three columns": {"by": ["a", "b", "c"], "order": 3},
     "larger cells": {"min_cell": 20},
 }
 
 
 @pytest.mark.parametrize("what", OTHERS)
-@pytest.mark.parametrize("swapped", [False, True])
-def test_earlier_tables_may_be_cut_otherwise_and_are_read_from_files(tmp_path, what, swapped):
+@pytest.mark.parametrize("order", [["f", "m"], ["m", "f"]])
+def test_earlier_tables_may_be_cut_otherwise_and_are_read_from_files(tmp_path, what, order):
     """Groups of files are sorted, and those of people as they like."""
     options = {"order": 2} | OTHERS[what]
-    earlier = add_noise(make_exact(**options), 1, 1e6)
-    earlier.to_csv(tmp_path / "earlier.csv")
-    read = FairnessReport.from_csv(tmp_path / "earlier.csv", groups=["m", "f"] if swapped else None)
-    exact = make_exact(1, by=["a", "b"], labels=LABELS)
-    alone, both = add_noise(exact, 0), add_noise(exact, 0, earlier=[read])
-    own = add_noise(exact, 0, earlier=[earlier])
-    assert measure_utility(both, exact).rate_error == measure_utility(own, exact).rate_error
+    add_noise(make_exact(**options), 1, 1e6).to_csv(tmp_path / "earlier.csv")
+    earlier = FairnessReport.from_csv(tmp_path / "earlier.csv")
+    exact = FairnessReport.from_predictions(
+        NUMBERS,
+        PREDICTIONS,
+        pd.Categorical(GROUPS, order),
+        by=["a", "b"],
+        min_cell=0,
+        labels=LABELS,
+    )
+    alone, both = add_noise(exact, 0), add_noise(exact, 0, earlier=[earlier])
     for_a = exact.cells[:, 1] < 0
     off = [np.nanmean(np.abs(one.value - exact.value)[for_a]) for one in (both, alone)]
     assert off[0] < 0.01 < off[1]

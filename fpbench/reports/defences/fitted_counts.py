@@ -127,6 +127,7 @@ class FittedCounts:
                 own = np.where(np.isfinite(own), own, size[cell, None] - numbers[:, :1])
             told = (cell >= 0) & np.isfinite(own).all(axis=1)
             weight = 1 / np.maximum(deviation[told], 1e-9)[:, None] ** 2
+            # This counts once what a report repeats: a set that several metrics tell of.
             sums[cell[told]] += weight * own[told]
             precision[cell[told]] += weight
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -190,10 +191,8 @@ def _read_measured(rows: ReportRows, columns: list[SliceColumn]) -> tuple[Codes,
     keys[:, -1] = np.tile([0, 1], len(first))
     numbers = np.where(places[..., None] >= 0, rows.measured[places], np.nan)
     numbers = numbers.transpose(0, 2, 1).reshape(len(keys), -1)
-    deviation = np.repeat((np.hypot(rows.sigma, 2**0.5 * rows.scale))[first], 2)
-    # A set of people is measured once, however many metrics tell of it.
-    told = np.flatnonzero(np.isfinite(numbers).any(axis=1) & (deviation > 0))
-    told = told[number_slices(keys[told])[0]]
+    deviation = np.repeat(np.hypot(rows.sigma, 2**0.5 * rows.scale)[first], 2)
+    told = np.isfinite(numbers).any(axis=1) & (deviation > 0)
     return keys[told], numbers[told], deviation[told]
 
 
