@@ -5,8 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from reports import make_people
 
 import fpbench
@@ -56,23 +54,23 @@ def test_error_falls_with_each_table():
     assert last < 0.75 * first
 
 
-@settings(max_examples=6)
-@given(seed=st.integers(0, 99), laplace=st.booleans(), pure=st.booleans())
-def test_one_number_of_each_cell_is_as_likely_as_all_that_was_measured(seed, laplace, pure):
+@pytest.mark.parametrize("laplace", [False, True])
+@pytest.mark.parametrize("pure", [False, True])
+def test_one_number_of_each_cell_is_as_likely_as_all_that_was_measured(laplace, pure):
     """Of any true numbers, up to a constant; however many metrics tell of a number."""
     names = {True: "discrete-laplace", False: "gaussian"}
     metrics = ["selection-rate", "selected"]
     earlier = [
-        add_noise(make_exact(1, metrics=metrics), seed, 0.3, noise=names[laplace]),
-        add_noise(make_exact(2), seed + 1, 2.0),
+        add_noise(make_exact(1, metrics=metrics), 0, 0.3, noise=names[laplace]),
+        add_noise(make_exact(2), 1, 2.0),
     ]
     exact = make_exact(1)
     blocks = ExactBlocks.of(exact, "noise")
     own = FittedCounts.of(blocks, exact.people, pure=pure, earlier=earlier)
     mechanism = resolve_component("mechanism", names[pure])
-    noisy = own.measure(mechanism, 1.0, np.random.default_rng(seed))
+    noisy = own.measure(mechanism, 1.0, np.random.default_rng(0))
     every, pooled = own.pool(noisy)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     losses = []
     for _ in range(4):
         numbers = rng.integers(0, every.sizes + 1)  # people of the second group of each kind
