@@ -84,6 +84,7 @@ def test_what_cannot_be_shared_is_refused(make):
 
     for ledger, releases, error, why in (
         (make(1.0), 1, BudgetError, "delta 1e-06, left"),
+        (Ledger(1.0, 1.5e-6), 2, BudgetError, "delta 2e-06, left"),
         (Ledger(math.inf), 1, InputError, "without a limit"),
         (Ledger(1.0, 1e-5), 0, InputError, "releases must be 1 or more"),
         (Ledger(1.0, 1e-5, neighbours="add-remove"), 1, InputError, "add-remove"),
