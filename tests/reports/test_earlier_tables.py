@@ -115,7 +115,7 @@ def test_earlier_tables_may_be_cut_otherwise_and_are_read_from_files(tmp_path, w
     """Groups of files are sorted, and those of people as they like."""
     options = {"order": 2} | OTHERS[what]
     add_noise(make_exact(**options), 1, 1e6).to_csv(tmp_path / "earlier.csv")
-    earlier = FairnessReport.from_csv(tmp_path / "earlier.csv")
+    earlier = FairnessReport.from_file(tmp_path / "earlier.csv")
     exact = FairnessReport.from_predictions(
         NUMBERS,
         PREDICTIONS,
