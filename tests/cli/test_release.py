@@ -49,7 +49,7 @@ def test_a_second_table_is_fitted_to_the_first(work, command):
     more = ("--horizon", 1, "--earlier", "1.csv", "-o", "2.csv", "--certificate", "c.json")
     told = fine(command("release", *options, *more)).stdout
     assert "Read with 1 earlier table," in told
-    tables = [FairnessReport.from_csv(work / name) for name in ("1.csv", "2.csv")]
+    tables = [FairnessReport.from_file(work / name) for name in ("1.csv", "2.csv")]
     assert [one.stated.guarantee.epsilon for one in tables] == [1, 1]
     check = ("release", *OWN, "-o", "2.csv", "--check", "c.json")
     fine(command(*check, "--earlier", "1.csv"))
