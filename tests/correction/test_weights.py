@@ -20,6 +20,7 @@ from fpbench.claims import (
 )
 from fpbench.claims.rates import FORMS
 from fpbench.correction import solve_exact
+from fpbench.correction import weights as weights_module
 from fpbench.correction.weights import (
     find_best_exponent,
     scale_confidence,
@@ -158,8 +159,15 @@ def test_a_large_problem_with_every_exponent():
 
 @pytest.mark.parametrize("k", [3, 4])
 @pytest.mark.parametrize("metric", ["statistical-parity", "equalized-odds"])
-def test_halving_exponents_finds_nearly_the_best_of_all(k, metric):
+def test_five_corrections_find_nearly_the_best_of_all_exponents(k, metric, monkeypatch):
     """Of more than two groups, where corrections are solved one by one."""
+    solved = []
+
+    def solve(problem):
+        solved.append(correction := solve_exact(problem))
+        return correction
+
+    monkeypatch.setattr(weights_module, "solve_exact", solve)
     for seed in range(3):
         rng = np.random.default_rng(seed)
         truth, confidence = rng.integers(0, k, 60), rng.uniform(1 / k, 1, 60)
@@ -170,9 +178,17 @@ def test_halving_exponents_finds_nearly_the_best_of_all(k, metric):
         )
         claim = RateConstraint(metric, 0.05)
         problem = Problem(guess, k, predictions, labels, (claim,), scale_confidence(confidence))
+        solved.clear()
         found, wanted = score_exponents(problem, truth, 40), all_achieved(problem, truth, 40)
+        assert 2 <= len(solved) <= 5
         assert [found[0], found[-1]] == [wanted[0], wanted[-1]]
-        assert max(wanted) - 1 <= max(found) <= max(wanted)
+        assert max(wanted) - 1 <= wanted[found.argmax()]
+        for exponent in range(1, 40):  # each has the cheapest of the corrections
+            costs = problem.weights**exponent @ np.array([c.values != guess for c in solved]).T
+            cheapest = [
+                c for c, cost in zip(solved, costs, strict=True) if cost <= costs.min() * (1 + 1e-9)
+            ]
+            assert found[exponent] in [achieved(problem, truth, c.values) for c in cheapest]
 
 
 def test_the_smallest_of_equally_accurate_exponents_is_chosen():
@@ -210,6 +226,27 @@ def test_sharpen_raises_scaled_confidence_to_the_best_power():
     assert exponent == find_best_exponent(scored, truth)
     assert exponent > 0
     np.testing.assert_array_equal(weights, scale_confidence(confidence) ** exponent)
+
+
+def test_correctors_of_one_guess_share_its_exponent(monkeypatch):
+    searched = []
+
+    def search(problem, truth, most):
+        searched.append(most)
+        return int(truth.sum())
+
+    monkeypatch.setattr(weights_module, "find_best_exponent", search)
+    monkeypatch.setattr(weights_module, "_EXPONENTS", {})
+    confidence = np.linspace(0.5, 1, 50)
+    problem, truth = make(np.random.default_rng(4), 50, RateConstraint(), None)
+    for _ in range(2):
+        weights, exponent = sharpen(confidence, problem, confidence.copy(), truth.copy())
+        assert exponent == truth.sum()
+        np.testing.assert_array_equal(weights, scale_confidence(confidence) ** exponent)
+    assert searched == [99]
+    assert sharpen(confidence, problem, confidence, 1 - truth)[1] == (1 - truth).sum()
+    sharpen(confidence, problem, confidence[::-1], truth, 98)
+    assert searched == [99, 99, 98]
 
 
 @pytest.mark.parametrize(("most", "exponent"), [(99, 1), (1, 1), (0, 0)])
