@@ -18,7 +18,7 @@ from fpbench.builtin.ferry.cp_engine import CpEngine, CpError
 from fpbench.builtin.ferry.cp_model import MoveModel
 from fpbench.builtin.ferry.ip_model import IntegerModel, exclude_counts
 from fpbench.builtin.ferry.ip_solver import SolverAnswer, check_solver, solve
-from fpbench.claims import COUNT_CONSTRAINTS
+from fpbench.claims import COUNT_CONSTRAINTS, RatesWithin
 from fpbench.correction import CountedProblem, OptimalCorrector, solve_exact
 from fpbench.plugin import SolverStatus
 
@@ -141,7 +141,8 @@ class IP(OptimalCorrector):
     of rates is expressed by multiples of the smallest group with the overall rate. Rates of two
     groups (forms `between-groups` and `ratio`), of which the paper has none, are no rows: while an
     answer violates the claim, a threshold between its rates is drawn, and a cut says that all rates
-    are above it or all below it, by the tolerance.
+    are above it or all below it, by the tolerance; and `model` is always `counts`, on which a solver
+    branches in a tenth of the time.
     """
 
     name = "ip"
@@ -178,7 +179,8 @@ class IP(OptimalCorrector):
         counted = CountedProblem(_spread_facts(problem))
         if counted.known is None:
             return Correction(None, SolverStatus.INFEASIBLE)
-        model = IntegerModel(counted, counted=self.model == "counts")
+        in_pairs = any(isinstance(c, RatesWithin) for c in counted.conditions)
+        model = IntegerModel(counted, counted=self.model == "counts" or in_pairs)
         bound, conditions = counted.base, list(counted.conditions)
         while True:
             answer = solve(model.program, self.solver, deadline)

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 import fpbench
 from fpbench import FairnessReport, FpbenchError, InputError, Problem
-from fpbench.builtin.ferry import ip_model, ip_solver
+from fpbench.builtin.ferry import correctors, ip_model, ip_solver
 from fpbench.builtin.ferry.correctors import IP
 from fpbench.builtin.ferry.ip_model import IntegerModel, exclude_counts, simplify
 from fpbench.claims import (
@@ -183,6 +183,19 @@ class TestAgreement:
         least = oracles.brute_force(instance)
         check_answer(IP(model=model).correct(instance), least, instance)
         assert solve_exact(instance).objective == pytest.approx(least)
+
+    @pytest.mark.parametrize("form", FORMS)
+    def test_rates_of_two_groups_are_cut_by_counts(self, form, monkeypatch):
+        built = []
+
+        def build(tally, *, counted):
+            built.append(counted)
+            return IntegerModel(tally, counted=counted)
+
+        monkeypatch.setattr(correctors, "IntegerModel", build)
+        instance = problem(60, 3, constraints=[RateConstraint("equalized-odds", 0.05, form)])
+        check_answer(IP().correct(instance), solve_exact(instance).objective, instance)
+        assert built == [form != "to-overall"]
 
     @pytest.mark.slow
     @given(instance=problems(most=60, groups=4))
