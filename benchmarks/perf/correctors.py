@@ -6,7 +6,8 @@
 One thread. `exact` and whoever needs less than two seconds take turns, R times, and medians are
 compared; the others run once. Proven objectives must agree within 1e-6; unproven answers are
 marked with *, and may not be better. Then `ip`: its model takes less than half of the time of a
-correction. Exits with 1 if an answer is wrong or a ratio is not reached.
+correction. Then 100 exponents of weights, in the time of about five corrections. Exits with 1 if an
+answer is wrong or a ratio is not reached.
 """
 
 # Threads must be limited before numpy is imported.
@@ -27,7 +28,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from multiprocessing import get_context
 
@@ -38,7 +39,8 @@ from rich.table import Table
 
 from fpbench import Correction, FpbenchError, Problem, component
 from fpbench.claims import RateConstraint
-from fpbench.correction import CountedProblem
+from fpbench.correction import CountedProblem, solve_exact
+from fpbench.correction.weights import scale_confidence, score_exponents
 from fpbench.plugin import SolverStatus
 
 Solve = Callable[[Problem], Correction]
@@ -53,6 +55,10 @@ UNFINISHED = {(5, 5_000): (30.0, 100.0), (9, 136_000): (60.0, 40.0)}
 """Where CP Optimizer does not finish: its limit in seconds, and how often `exact` goes into it."""
 BUILDING = (5, 6_000, 3.0, 2.0)
 """Groups, people, limit in seconds, and least ratio of `ip`'s whole time to that of its model."""
+
+SCORING = 6.0
+"""Most corrections' time, as a median, in which all exponents of weights are scored: five are
+solved."""
 
 
 @dataclass
@@ -180,6 +186,29 @@ def time_building(repeats: int) -> tuple[float, float]:
     return statistics.median(built), statistics.median(whole)
 
 
+def time_scoring() -> list[float]:
+    """Time of scoring 100 exponents, in mean corrections at some of them, by groups and metric."""
+    ratios = []
+    for k, metric in itertools.product((3, 4, 5), ("statistical-parity", "equalized-odds")):
+        rng = np.random.default_rng(k)
+        truth, confidence = rng.integers(0, k, 5_000), rng.uniform(1 / k, 1, 5_000)
+        guess = np.where(rng.random(5_000) < confidence, truth, rng.integers(0, k, 5_000))
+        predictions = (rng.random(5_000) < rng.uniform(0.2, 0.6, k)[truth]).astype(np.int8)
+        problem = Problem(
+            guess.astype(np.int8), k, predictions, rng.integers(0, 2, 5_000),
+            (RateConstraint(metric, 0.02),), scale_confidence(confidence),
+        )  # fmt: skip
+        assert problem.weights is not None
+        powers = [problem.weights**exponent for exponent in (0, 1, 8, 33, 99)]
+        started = time.perf_counter()
+        for power in powers:
+            solve_exact(replace(problem, weights=power))
+        solved = time.perf_counter()
+        score_exponents(problem, truth, 99)
+        ratios.append((time.perf_counter() - solved) / ((solved - started) / len(powers)))
+    return ratios
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--groups", type=int, nargs="*", default=[2, 3, 5, 9])
@@ -234,6 +263,13 @@ def main() -> int:
             f"{whole:.2f} s, x{whole / built:.1f} (at least x{least:g})",
             highlight=False,
         )
+    scoring = time_scoring()
+    failures += statistics.median(scoring) > SCORING
+    console.print(
+        f"100 exponents of weights scored in {statistics.median(scoring):.1f} corrections "
+        f"({min(scoring):.1f} to {max(scoring):.1f}; limit {SCORING:g})",
+        highlight=False,
+    )
     return 1 if failures else 0
 
 

@@ -32,7 +32,7 @@ class OptimalCorrector(Corrector):
     - `sharpened`, as in Ferry et al.: the adversary's confidence in it, scaled to [1, 2] and
       raised to the power k whose correction is most accurate on the held-out part of the attack
       set; a row says which, in `exponent`. Powers keep the order of the weights, so our exact
-      solver tries them all, whichever corrector makes the final correction.
+      solver scores them all, whichever corrector makes the final correction.
     - `identity`: 1.
     - `calibrate_guess`: the log-odds of the adversary's calibrated probability, which makes the
       correction the most probable groups under the claim. A guess that is less probable than the

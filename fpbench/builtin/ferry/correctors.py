@@ -141,8 +141,8 @@ class IP(OptimalCorrector):
     of rates is expressed by multiples of the smallest group with the overall rate. Rates of two
     groups (forms `between-groups` and `ratio`), of which the paper has none, are no rows: while an
     answer violates the claim, a threshold between its rates is drawn, and a cut says that all rates
-    are above it or all below it, by the tolerance; and `model` is always `counts`, on which a solver
-    branches in a tenth of the time.
+    are above it or all below it, by the tolerance. For these forms `model` is always `counts`: a
+    solver branches on few integers.
     """
 
     name = "ip"
