@@ -7,9 +7,9 @@ truth. Powers keep the order of the weights, so one sort serves every k.
 
 from __future__ import annotations
 
-import hashlib
-import pickle
+from collections.abc import Hashable
 from dataclasses import replace
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,8 @@ _Weights = NDArray[np.float64]
 
 _CORRECTIONS = 5
 """Most corrections that are solved to score exponents."""
-_EXPONENTS: dict[bytes, int | None] = {}
-"""Best exponents by a hash of the problem, its truth and the greatest exponent."""
+_EXPONENTS: dict[Hashable, int | None] = {}
+"""Best exponents by what they depend on."""
 
 
 def scale_confidence(confidence: NDArray[np.float64]) -> _Weights:
@@ -188,10 +188,17 @@ def sharpen(
     if held_out.constraints:
         scored = replace(held_out, weights=scale_confidence(held_out_confidence))
         # Several correctors of one guess ask the same: the answer is kept.
-        key = hashlib.sha256(pickle.dumps((scored, truth, most))).digest()
+        key = _name_problem(scored, truth, most)
         if key not in _EXPONENTS:
             _EXPONENTS[key] = find_best_exponent(scored, truth, most)
         exponent = _EXPONENTS[key]
     if exponent is None:
         exponent = min(1, most)
     return scale_confidence(confidence) ** exponent, exponent
+
+
+def _name_problem(problem: Problem, truth: Codes, most: int) -> Hashable:
+    """All that its best exponent depends on, with a hash of each array."""
+    arrays = (problem.guess, problem.predictions, problem.labels, problem.weights, truth)
+    hashes = (None if a is None else sha256(a.tobytes()).digest() for a in arrays)
+    return problem.groups, problem.constraints, most, *hashes
