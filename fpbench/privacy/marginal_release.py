@@ -8,6 +8,7 @@ Where the sizes are secret too, they are fitted first (`fit_sizes`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -39,6 +40,12 @@ _PASSES = 20
 """Most times that everybody's number is looked at to make numbers whole."""
 _WIDE = 4.0
 """How many times larger effects on sizes are than on shares of groups."""
+_SHARES = 0.25, 0.5, 0.75, 0.95
+"""Shares of the privacy that tables by one column may get."""
+_VARIED = 0.2
+"""Variance of somebody's group that is planned for, as if one in four were of it."""
+_FINE = 4
+"""Least weight of tables, such that their shares are not rounded much."""
 _COUNTS = 0.03
 """What a difference of numbers counts beside one of rates when numbers are made whole."""
 
@@ -78,8 +85,9 @@ class Marginals:
         single: Iterable[tuple[int, ...]],
         *,
         pure: bool,
+        share: float = 0.5,
     ) -> Self:
-        """Tables that share half of the privacy, and smaller ones that share the other half.
+        """Tables that share some of the privacy equally, and smaller ones that share the rest.
 
         Parameters
         ----------
@@ -91,12 +99,15 @@ class Marginals:
             Those cut by one column, which tell most of what noise leaves.
         pure
             Whether noise grows with the sum of the weights, not of their squares.
+        share
+            What of that sum the smaller ones have.
         """
         largest = list(dict.fromkeys(tables))
         smaller = [t for t in dict.fromkeys(single) if t not in largest]
-        times = len(largest) / max(len(smaller), 1)
-        weight = max(round(times if pure else times**0.5), 1)
-        weights = [1] * len(largest) + [weight] * len(smaller)
+        times = share / (1 - share) * len(largest) / max(len(smaller), 1)
+        times = times if pure else times**0.5
+        least = math.ceil(_FINE / times) if smaller else 1
+        weights = [least] * len(largest) + [max(round(least * times), 1)] * len(smaller)
         return cls(kinds, sizes, (*largest, *smaller), tuple(weights))
 
     @cached_property
@@ -186,6 +197,76 @@ class NoisyMarginals:
     law: str
     width: _Floats
     guarantee: Guarantee
+
+
+def plan_marginals(
+    kinds: _Codes,
+    sizes: _Codes,
+    tables: Iterable[tuple[int, ...]],
+    single: Iterable[tuple[int, ...]],
+    groups: int,
+    mechanism: Mechanism,
+    epsilon: float,
+) -> Marginals:
+    """The tables with the share of the privacy for each that promises the least error of rates.
+
+    Parameters
+    ----------
+    kinds, sizes, tables, single
+        As of `Marginals.of`, with public sizes.
+    groups
+        How many there are.
+    mechanism, epsilon
+        The noise to come.
+
+    Notes
+    -----
+    Nobody's group is looked at: the error is predicted from sizes and the noise. See
+    `_predict_errors`.
+    """
+    pure = mechanism.guarantee(epsilon, "attribute").delta == 0
+    own = list(tables), list(single)
+    plans = [Marginals.of(kinds, sizes, *own, pure=pure, share=share) for share in _SHARES]
+    if plans[0].weights == plans[-1].weights:
+        return plans[0]  # there are no smaller tables
+    deviations = []
+    for plan in plans:
+        weights = np.array(plan.weights)
+        reach, upper = plan.find_reach(groups), weights * int(sizes.max(initial=1))
+        sigma, scale = mechanism.find_noise_law(reach, epsilon, upper)
+        deviations.append(np.maximum((sigma + 2**0.5 * scale) / weights, _LEAST))
+    return plans[int(_predict_errors(plans[0], np.array(deviations)).argmin())]
+
+
+def _predict_errors(marginals: Marginals, deviations: _Floats) -> _Floats:
+    """(P,) about how far off rates will be, up to a factor, with (P, tables) deviations of noise.
+
+    As if every effect that counts for rates, of parts of tables by the last column, were measured
+    alone, by all tables that it is in; effects are normal as in `fit_people`, but those of several
+    columns as large as of two. The deviations of the effects of a cell are those of a rate r,
+    times r (1 - r).
+    """
+    last, size = marginals.kinds.shape[1] - 1, np.asarray(marginals.cells @ marginals.sizes)
+    precision: dict[tuple[int, ...], _Floats] = {}
+    cells = []
+    for number, (codes, table) in enumerate(zip(marginals.codes, marginals.tables, strict=True)):
+        own, first = np.unique(codes, return_index=True)
+        columns, kinds, people = [c for c in table if c != last], marginals.kinds[first], size[own]
+        within = number_cells(kinds, columns)
+        rate = people / np.maximum(np.bincount(within, people)[within], 1)
+        effects = {}
+        for part in (p for many in range(len(columns) + 1) for p in combinations(columns, many)):
+            effects[part] = number_cells(kinds, (*part, last))
+            told = np.bincount(effects[part], (_VARIED * people) ** 2.0)
+            precision[part] = precision.get(part, 0) + told / deviations[:, [number]] ** 2
+        cells.append((effects, rate * (1 - rate)))
+    spread = {part: _SPREAD / _DECAY ** min(len(part) + 1, 2) for part in precision}
+    left = {part: 1 / (spread[part] ** -2 + told) for part, told in precision.items()}
+    off = [
+        np.sqrt(sum(left[part][:, effect] for part, effect in effects.items())) @ counts
+        for effects, counts in cells
+    ]
+    return np.asarray(np.sum(off, axis=0))
 
 
 def measure_marginals(

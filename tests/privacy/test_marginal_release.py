@@ -16,6 +16,7 @@ from fpbench.privacy.marginal_release import (
     fit_people,
     measure_marginals,
     number_cells,
+    plan_marginals,
 )
 
 PEOPLE = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0], [1, 1, -1]])
@@ -38,9 +39,9 @@ class Watched(Mechanism):
 SEEN: list = []
 
 
-def make_marginals(tables, *, pure=True, people=PEOPLE):
-    single = [(0, 2), (1, 2)]
-    return Marginals.of(people, np.ones(len(people), np.int64), tables, single, pure=pure)
+def make_marginals(tables, *, share=0.5):
+    single, sizes = [(0, 2), (1, 2)], np.ones(len(PEOPLE), np.int64)
+    return Marginals.of(PEOPLE, sizes, tables, single, pure=True, share=share)
 
 
 def count(marginals, groups, k):
@@ -65,9 +66,13 @@ def loss_of_laplace(a, b, scale):
 
 
 @pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("tables", [TABLES, [(0, 2), (1, 2)], [()], [(2,), (0, 1, 2)]])
-def test_the_greatest_privacy_loss_of_neighbours_is_epsilon(tables, k):
-    marginals, epsilon = make_marginals(tables), 1.3
+@pytest.mark.parametrize(
+    ("tables", "share"),
+    [(TABLES, 0.5), (TABLES, 0.25), (TABLES, 0.95), ([(0, 2), (1, 2)], 0.5), ([()], 0.5),
+     ([(2,), (0, 1, 2)], 0.75)],
+)  # fmt: skip
+def test_the_greatest_privacy_loss_of_neighbours_is_epsilon(tables, share, k):
+    marginals, epsilon = make_marginals(tables, share=share), 1.3
     worst = 0.0
     for groups in product(range(k), repeat=len(PEOPLE)):
         own, reach = watch(marginals, groups, k)
@@ -113,14 +118,47 @@ def test_noise_that_hides_everything_leaves_the_shares_of_everybody():
     np.testing.assert_allclose(fit_people(marginals, noisy, 2), 500, atol=1)
 
 
-def test_smaller_tables_share_half_of_the_privacy():
-    kinds = np.array(list(product(range(2), repeat=5)))
-    pairs = [(a, b, 4) for a in range(4) for b in range(a)]
-    single = [(c, 4) for c in range(4)]
-    for pure, weight in ((True, 1.5), (False, 1.5**0.5)):
-        own = Marginals.of(kinds, np.ones(32, np.int64), pairs, single, pure=pure)
-        assert own.weights == (1,) * 6 + (max(round(weight), 1),) * 4
-        assert len(own.tables) == 10
+@given(
+    columns=st.integers(2, 12),
+    share=st.sampled_from([0.25, 0.5, 0.95]),
+    pure=st.booleans(),
+)
+def test_smaller_tables_get_their_share_of_the_privacy(columns, share, pure):
+    kinds = np.zeros((1, columns + 1), np.int64)
+    pairs = [(a, b, columns) for a in range(columns) for b in range(a)]
+    single = [(c, columns) for c in range(columns)]
+    own = Marginals.of(kinds, np.ones(1, np.int64), pairs, single, pure=pure, share=share)
+    privacy = np.array(own.weights) ** (1.0 if pure else 2.0)
+    assert len(own.tables) == len(pairs) + columns
+    assert privacy[-columns:].sum() / privacy.sum() == pytest.approx(share, abs=0.06)
+
+
+@pytest.mark.parametrize("noise", ["discrete-laplace", "discrete-gaussian", "exponential"])
+def test_planned_weights_are_about_the_best(noise):
+    """Much noise leaves single columns only; little is spread, for pairs to be seen."""
+    mechanism = resolve_component("mechanism", noise)
+    for epsilon in (1.0, 100.0):
+        off = {}
+        for seed in range(4):
+            pairs, true = make_pairs(np.random.default_rng(seed), apart=0.5)
+            tables, single = pairs.tables[:3], pairs.tables[3:]
+            plans = [
+                Marginals.of(pairs.kinds, pairs.sizes, tables, single,
+                             pure=noise != "discrete-gaussian", share=share)
+                for share in (0.25, 0.95)
+            ]  # fmt: skip
+            best = plan_marginals(
+                pairs.kinds, pairs.sizes, tables, single, 2, mechanism, epsilon
+            ).weights
+            rates, sizes = find_rates(pairs, true)
+            for plan in plans:
+                rng = np.random.default_rng(seed)
+                noisy = measure_marginals(plan, plan.cells @ true, mechanism, epsilon, rng)
+                own, _ = find_rates(plan, fit_people(plan, noisy, 2))
+                error = np.nanmean(np.abs(own - rates)[sizes >= 10])
+                off.setdefault(plan.weights, []).append(error)
+        mean = {weights: np.mean(errors) for weights, errors in off.items()}
+        assert best in mean and mean[best] <= 1.05 * min(mean.values())
 
 
 @given(seed=st.integers(0, 99))

@@ -21,6 +21,7 @@ from fpbench.privacy.marginal_release import (
     fit_sizes,
     measure_marginals,
     number_cells,
+    plan_marginals,
 )
 from fpbench.reports.defences.counts_with_noise import Counts
 from fpbench.reports.exact_blocks import ExactBlocks, tabulate
@@ -55,11 +56,14 @@ class FittedCounts:
         cls,
         blocks: ExactBlocks,
         people: ReportedPeople,
-        *,
-        pure: bool,
+        mechanism: Mechanism,
+        epsilon: float,
         earlier: Sequence[ReportRows] = (),
     ) -> FittedCounts:
-        """The numbers that blocks publish about these people, and those that earlier rows had."""
+        """The numbers that blocks publish about these people, planned for noise.
+
+        And the numbers that earlier rows had.
+        """
         counts, columns = Counts.of(blocks), list(blocks.columns)
         told = [_read_measured(rows, columns) for rows in earlier]
         keys, *others = (
@@ -87,7 +91,9 @@ class FittedCounts:
             )
         ]
         sizes = np.bincount(kind, minlength=len(first))
-        marginals = Marginals.of(codes[first], sizes, largest, single, pure=pure)
+        marginals = plan_marginals(
+            codes[first], sizes, largest, single, counts.people.shape[1], mechanism, epsilon
+        )
         place = np.full(len(keys), -1)
         for number, table in enumerate(marginals.tables):
             own = _match_view(keys, table)
@@ -241,7 +247,7 @@ def add_fitted_noise(
         read_earlier(f"earlier report {number}", report, people, rows.groups)
         for number, report in enumerate(earlier, 1)
     ]
-    fitted = FittedCounts.of(blocks, people, pure=guarantee.delta == 0, earlier=before)
+    fitted = FittedCounts.of(blocks, people, mechanism, epsilon, before)
     noisy = fitted.measure(mechanism, epsilon, rng)
     measured, width = fitted.list_measured(noisy)
     stated = StatedGuarantee(
