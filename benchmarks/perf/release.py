@@ -8,8 +8,9 @@ columns, of people of each data set; predictions of boosted trees. The error is 
 `measure_utility`, in points, and `seen` the share of disparities above .1 that are seen, both mean
 over draws. `before` is `consistent = True` at commit a8258c8, taken from git, one draw; `nothing`
 gives every group the rate of its slice, which is public. With --mbi PYTHON, an interpreter of an
-environment with `mbi`, private-pgm is given counts with the same noise, and sizes almost exactly,
-where all columns together have at most a million cells; its tables are not whole numbers.
+environment with `mbi`, private-pgm is given counts with noise of this epsilon, half of it for
+tables by one column (ours get what sizes suggest), and sizes almost exactly, where all columns
+together have at most a million cells; its tables are not whole numbers.
 With --mechanisms, MST and AIM of a checkout of ryan112358/private-pgm are run once, in an
 environment of that time (4d2b3c5: JAX 0.7, pandas 2). They synthesise people, epsilon with a delta
 of 1e-6, and protect whole people, columns too, where ours only protects their group: so the second
