@@ -66,8 +66,8 @@ def test_one_number_of_each_cell_is_as_likely_as_all_that_was_measured(laplace, 
     ]
     exact = make_exact(1)
     blocks = ExactBlocks.of(exact, "noise")
-    own = FittedCounts.of(blocks, exact.people, pure=pure, earlier=earlier)
     mechanism = resolve_component("mechanism", names[pure])
+    own = FittedCounts.of(blocks, exact.people, mechanism, 1.0, earlier)
     noisy = own.measure(mechanism, 1.0, np.random.default_rng(0))
     every, pooled = own.pool(noisy)
     rng = np.random.default_rng(0)
@@ -139,7 +139,8 @@ def test_columns_that_cut_alike_are_one():
         earlier = add_noise(make_exact(1, by=["a", "age"], bins={"age": bins}), 1)
         read = FairnessReport.from_frame(earlier.to_frame().query("a != '0'"))
         blocks = ExactBlocks.of(exact, "noise")
-        own = FittedCounts.of(blocks, exact.people, pure=True, earlier=[read])
+        mechanism = resolve_component("mechanism", "laplace")
+        own = FittedCounts.of(blocks, exact.people, mechanism, 1.0, [read])
         assert own.marginals.kinds.shape[1] == columns + 2
 
 
