@@ -121,6 +121,9 @@ RIGHT = {
             "mechanism": LAPLACE,
         },
         "Ledger": {"epsilon": 1.0},
+        "Ledger.find_share": {
+            "self": privacy.Ledger(1.0), "releases": 2, "guarantee": Guarantee,
+        },
         "Ledger.spend": {"self": privacy.Ledger(math.inf), "guarantee": Guarantee(1.0)},
         "RecordingCurator": {"curator": privacy.Curator(GROUPS)},
         "RecordingCurator.facts": {"self": privacy.RecordingCurator(privacy.Curator(GROUPS))},

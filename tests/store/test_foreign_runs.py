@@ -27,6 +27,7 @@ FORMS = ("table", "markdown", "latex", "html", "json")
 NO_RUNS = {
     "output", "matrix", "directory", "file", "ledger", "token_file", "certfile", "keyfile",
     "report", "people", "known", "json", "protected", "record", "check", "certificate",
+    "earlier",
 }  # fmt: skip
 """Options and arguments that name a path, but no run directory."""
 
