@@ -31,15 +31,16 @@ _SPARE = 4
 """Joined swaps, of which some are the same, in terms of the list."""
 _WORDS = 8
 """Most words of 64 bits that mark the people of a swap."""
-_FOUND = 1 << 15
-"""Most swaps that are found by one merge, about: they show the same people again and again."""
+_FOUND, _FOUND_EACH = 1 << 15, 8
+"""Most swaps that are found by one merge, and more for each person wanted, about: they show the
+same people again and again."""
 _SAMPLE = 1 << 15
 """Swaps by which it is guessed how many pairs cancel."""
 _BLOCKS = 32
 """Blocks of sets: lists cancel in all sets of the first blocks."""
 _MERGES = 6
 """Most merges; the last one gives swaps of 64 people."""
-_RARE_FIRST, _SHUFFLE = (0.5, 1.0, 2.0, 4.0), 0.3
+_RARE_FIRST, _SHUFFLE = (0.0, 0.5, 1.0, 2.0, 4.0), (0.3, 1.0)
 """Weights of the logarithm of a set's size in the order of sets, and of chance."""
 _SLACK = 1, 1, 3, np.inf
 """Counts that can change by less than this, up or down, must not change at all."""
@@ -216,7 +217,7 @@ class WorldSwaps:
         kept = np.flatnonzero((slack < rng.choice(_SLACK)) & (many > 0))
         order = np.argsort(
             rng.choice(_RARE_FIRST) * np.log(many[kept])
-            + _SHUFFLE * rng.exponential(size=len(kept))
+            + rng.choice(_SHUFFLE) * rng.exponential(size=len(kept))
         )
         block = np.empty(len(kept), np.intp)
         block[order] = np.arange(len(kept)) * _BLOCKS // max(len(kept), 1)
@@ -387,10 +388,10 @@ class _Merger:
         places = who.astype(np.int32), place.astype(np.int32)
         return _Joined((left, right), places, names[kept], marks)
 
-    def finish(self, left: _Joined, right: _Joined) -> Swaps:
-        """Pairs of different people whose sums cancel."""
+    def finish(self, left: _Joined, right: _Joined, wanted: int) -> Swaps:
+        """Pairs of different people whose sums cancel. `wanted`: how many people are."""
         who, place, _ = self._match(left, right, len(self.sums) - 1)
-        kept = self._choose(np.arange(len(who)), _FOUND)
+        kept = self._choose(np.arange(len(who)), _FOUND + _FOUND_EACH * wanted)
         who, place = who[kept], place[kept]
         joined = np.hstack([left.list_tokens(who), right.list_tokens(place)])
         joined -= np.int32(self.atoms)
@@ -462,7 +463,7 @@ def _merge(
         swaps = rest.take(np.flatnonzero(wanted))
         swaps = swaps._replace(names=4 * swaps.names)
     for _ in range(_MERGES):
-        found = merger.finish(swaps, rest)
+        found = merger.finish(swaps, rest, int(wanted.sum()))
         yield found
         # The first of a swap is somebody wanted.
         if len(found):
