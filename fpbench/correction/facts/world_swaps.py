@@ -121,7 +121,8 @@ class WorldSwaps:
 
     def show(self, shown: Mask, deadline: float) -> None:
         """Add groups that atoms have people of in worlds near the known one to (A, K)."""
-        idle, rates = 0, np.ones((2, _SIZES))  # people shown in a second, with known swaps or not
+        # People shown in a second: slowly or not, with known swaps or not, by the size of lists.
+        idle, rates = 0, np.ones((2, 2, _SIZES))
         while idle < _IDLE and time.perf_counter() < deadline:
             todo = (shown.sum(axis=1) == 1) & ((self.most > 0).sum(axis=1) > 1)
             if not todo.any():
@@ -131,10 +132,12 @@ class WorldSwaps:
             own = int(shown[one].argmax())
             pair = own, int(self.rng.choice(np.flatnonzero((self.most[one] > 0) & ~shown[one])))
             arm = self.rng.choice(rates.size, p=rates.ravel() / rates.sum())
-            composed, growth = divmod(int(arm), _SIZES)
+            arm = slow, composed, growth = np.unravel_index(arm, rates.shape)
             before, began = shown.sum(), time.perf_counter()
             undone = self._undo(pair) if composed else None
-            for swaps in self._find(self.world, pair, todo, deadline, undone, _LIST << growth):
+            for swaps in self._find(
+                self.world, pair, todo, deadline, undone, _LIST << int(growth), bool(slow)
+            ):
                 kept = self._keep(pair, swaps, shown)
                 if not len(kept):
                     continue
@@ -142,7 +145,7 @@ class WorldSwaps:
                 self.found.append(_Found(pair, kept))
                 shown[abs(kept) - 1, np.where(kept > 0, pair[1], pair[0])] = True
             rate = (shown.sum() - before + _HOPE) / (time.perf_counter() - began)
-            rates[composed, growth] = (rates[composed, growth] + rate) / 2
+            rates[arm] = (rates[arm] + rate) / 2
 
     def repair(self, deadline: float) -> Counts | None:
         """A world (A, K) by swaps from numbers that have exact counts, but may be out of range."""
@@ -206,11 +209,12 @@ class WorldSwaps:
 
     def _find(
         self, world: Counts, pair: tuple[int, int], todo: Mask, deadline: float,
-        undone: _Undone | None = None, size: int | None = None,
+        undone: _Undone | None = None, size: int = _LIST, slow: bool = False,
     ) -> Iterator[Swaps]:  # fmt: skip
         """Swaps between two groups that keep the counts that must not change.
 
         `undone`: known swaps that may be parts of longer ones. `size`: swaps of a list, about.
+        `slow`: see `_merge`.
         """
         rng, many = self.rng, np.diff(self.sets.indptr)
         slack = np.minimum(*self._find_slack(world, pair))
@@ -232,7 +236,7 @@ class WorldSwaps:
         yield tokens[wanted & (sums[abs(tokens[:, 0]) - 1, -1] == 0)]
         sums += rng.integers(2**62)  # as many leave a group as join it
         signed = np.concatenate([-sums[::-1], np.zeros_like(sums[:1]), sums]).T.copy()
-        for swaps in _merge(tokens, wanted, signed, rng, deadline, size or _LIST):
+        for swaps in _merge(tokens, wanted, signed, rng, deadline, size, slow):
             yield from [swaps] if undone is None else undone.insert(swaps)
 
     def _keep(self, pair: tuple[int, int], swaps: Swaps, shown: Mask) -> Swaps:
@@ -398,16 +402,19 @@ class _Merger:
         people = np.sort(abs(joined), axis=1)
         return np.asarray(joined[(people[:, 1:] > people[:, :-1]).all(axis=1)])
 
-    def find_block(self, swaps: _Joined, block: int) -> int:
-        """The last block, this one at least, up to which enough pairs of swaps cancel, about."""
-        many = len(swaps.names)
-        some = self.rng.integers(many, size=_SAMPLE) if many > _SAMPLE else np.arange(many)
-        tokens, high = swaps.list_tokens(some), len(self.sums) - 2
+    def find_block(self, left: _Joined, right: _Joined, block: int) -> int:
+        """The last block, this one at least, up to which enough pairs cancel, about."""
+        high, some, weight = len(self.sums) - 2, [], 1.0
+        for own in (left, right):
+            chosen = self.rng.integers(len(own.names), size=min(len(own.names), _SAMPLE))
+            some.append(own.list_tokens(chosen))
+            weight *= len(own.names) / len(chosen)
         while block < high:
             middle = (block + high + 1) // 2
-            keys = np.sort(self.sums[middle][tokens].sum(axis=1))
-            found = np.searchsorted(keys, -keys, "right") - np.searchsorted(keys, -keys)
-            enough = found.sum() * (many / len(some)) ** 2 >= self.size * _SPARE
+            own, keys = (self.sums[middle][tokens].sum(axis=1) for tokens in some)
+            keys.sort()
+            found = np.searchsorted(keys, -own, "right") - np.searchsorted(keys, -own)
+            enough = found.sum() * weight >= self.size * _SPARE
             block, high = (middle, high) if enough else (block, middle - 1)
         return block
 
@@ -428,8 +435,11 @@ class _Merger:
         many = np.searchsorted(keys, own, "right") - start
         hit = np.flatnonzero(many)
         start, many, mine = start[hit], many[hit], mine[hit]
-        # Each of the left is in as many: else few would be in most.
-        each = np.minimum(many, -(-self.size * _SPARE // max(len(hit), 1)))
+        # As many of each of the left, or of each one wanted: else few would be in most.
+        first = mine if left is right else left.find_first()[mine]
+        alike = np.bincount(first)
+        share = self.size * _SPARE / max(np.count_nonzero(alike), 1) / alike[first]
+        each = np.minimum(many, (share + self.rng.random(len(hit))).astype(np.intp))
         who = np.repeat(np.arange(len(hit)), each)
         nth = np.arange(len(who)) - np.repeat(np.cumsum(each) - each, each)
         shift = (self.rng.random(len(hit)) * many).astype(np.intp)
@@ -450,11 +460,13 @@ class _Merger:
 
 
 def _merge(
-    tokens: Swaps, wanted: Mask, sums: Counts, rng: np.random.Generator, deadline: float, size: int
-) -> Iterator[Swaps]:
+    tokens: Swaps, wanted: Mask, sums: Counts, rng: np.random.Generator, deadline: float,
+    size: int, slow: bool,
+) -> Iterator[Swaps]:  # fmt: skip
     """Swaps with somebody wanted whose sums cancel.
 
-    `tokens`: (P, 1). `sums`: (blocks, 2 A + 1) sums of sets up to each block, by token + A.
+    `tokens`: (P, 1). `sums`: (blocks, 2 A + 1) sums of sets up to each block, by token + A. `slow`:
+    whether a merge cancels no more sets than swaps with somebody wanted can, rather than others.
     """
     merger, block = _Merger(sums, rng, size), 0
     swaps = rest = merger.make_list(tokens)
@@ -471,7 +483,7 @@ def _merge(
             swaps = swaps.take(np.flatnonzero(~shown))
         if not len(swaps.names) or time.perf_counter() > deadline:
             break
-        block = merger.find_block(rest, block)
+        block = merger.find_block(swaps if slow else rest, rest, block)
         joined = merger.join(rest, rest, block)
         swaps, rest = joined if swaps is rest else merger.join(swaps, rest, block), joined
         if not len(rest.names):
