@@ -23,12 +23,16 @@ Counts: TypeAlias = NDArray[np.int64]
 Swaps: TypeAlias = NDArray[np.int32]
 """(S, L) atoms, counted from 1: a person of each joins the second group, if negative the first."""
 
-_LIST, _SIZES = 1 << 17, 3
-"""Swaps of a short list, about, and number of sizes, each twice the one before."""
+_LIST = 1 << 17
+"""Swaps of a short list, about."""
 _HOPE = 0.1
 """People more than a search has shown, that it may show the next time."""
-_SPARE = 4
-"""Joined swaps, of which some are the same, in terms of the list."""
+_GREED = 2
+_LATEST = 0.5
+"""How much the latest search counts in how many people are hoped for."""
+_SPARE, _FEW = 2, 8
+"""Joined swaps, of which some are the same, in terms of the list; and how many times fewer of those
+wanted are enough."""
 _WORDS = 8
 """Most words of 64 bits that mark the people of a swap."""
 _FOUND, _FOUND_EACH = 1 << 15, 8
@@ -36,12 +40,12 @@ _FOUND, _FOUND_EACH = 1 << 15, 8
 same people again and again."""
 _SAMPLE = 1 << 15
 """Swaps by which it is guessed how many pairs cancel."""
-_BLOCKS = 32
+_CHUNK = 1 << 14
+"""Pairs that are compared at once."""
+_BLOCKS = 64
 """Blocks of sets: lists cancel in all sets of the first blocks."""
 _MERGES = 6
 """Most merges; the last one gives swaps of 64 people."""
-_RARE_FIRST, _SHUFFLE = (0.0, 0.5, 1.0, 2.0, 4.0), (0.3, 1.0)
-"""Weights of the logarithm of a set's size in the order of sets, and of chance."""
 _SLACK = 1, 1, 3, np.inf
 """Counts that can change by less than this, up or down, must not change at all."""
 _LONGEST, _PARTS = 32, 4
@@ -50,6 +54,24 @@ _TRIES = 64
 """Sums of swaps that are tried in one world, where not all that is known is exact."""
 _IDLE = 48
 """Searches that show nothing new, after which there are no more."""
+
+
+class _Way(NamedTuple):
+    """How to search."""
+
+    size: int = _LIST
+    """Swaps of a list, about."""
+    rare: float = 1.0
+    """Weight of the logarithm of a set's size in the order of sets; that of chance is 1."""
+    slow: bool = False
+    """Whether a merge cancels no more sets than swaps with somebody wanted can, or than others."""
+    composed: bool = False
+    """Whether known swaps may be parts of longer ones."""
+
+
+_ANY_WAY = _Way()
+_SIZES, _RARE = tuple(_LIST << place for place in range(4)), (0.0, 0.5, 1.0, 2.0, 4.0)
+_KINDS = ((False, False), (False, True), (True, False))
 
 
 class _Found(NamedTuple):
@@ -118,12 +140,16 @@ class WorldSwaps:
         self.world = world
         self.found: list[_Found] = []
         self.undone: dict[tuple[int, int], _Undone] = {}
+        # Shares of people that ways show in a second; what was never tried comes first.
+        self.rates = [np.full(len(values), np.inf) for values in (_SIZES, _RARE, _KINDS)]
 
-    def show(self, shown: Mask, deadline: float) -> None:
-        """Add groups that atoms have people of in worlds near the known one to (A, K)."""
-        # People shown in a second: slowly or not, with known swaps or not, by the size of lists.
-        idle, rates = 0, np.ones((2, 2, _SIZES))
-        while idle < _IDLE and time.perf_counter() < deadline:
+    def show(self, shown: Mask, turn: float, deadline: float) -> None:
+        """Add groups that atoms have people of in worlds near the known one to (A, K).
+
+        `turn`: when no more searches begin.
+        """
+        idle = 0
+        while idle < _IDLE and time.perf_counter() < turn:
             todo = (shown.sum(axis=1) == 1) & ((self.most > 0).sum(axis=1) > 1)
             if not todo.any():
                 break
@@ -131,21 +157,20 @@ class WorldSwaps:
             one = self.rng.choice(np.flatnonzero(todo))
             own = int(shown[one].argmax())
             pair = own, int(self.rng.choice(np.flatnonzero((self.most[one] > 0) & ~shown[one])))
-            arm = self.rng.choice(rates.size, p=rates.ravel() / rates.sum())
-            arm = slow, composed, growth = np.unravel_index(arm, rates.shape)
+            arms = [_draw(rate, self.rng) for rate in self.rates]
+            way = _Way(_SIZES[arms[0]], _RARE[arms[1]], *_KINDS[arms[2]])
             before, began = shown.sum(), time.perf_counter()
-            undone = self._undo(pair) if composed else None
-            for swaps in self._find(
-                self.world, pair, todo, deadline, undone, _LIST << int(growth), bool(slow)
-            ):
+            for swaps in self._find(self.world, pair, todo, deadline, way):
                 kept = self._keep(pair, swaps, shown)
                 if not len(kept):
                     continue
                 idle = 0
                 self.found.append(_Found(pair, kept))
                 shown[abs(kept) - 1, np.where(kept > 0, pair[1], pair[0])] = True
-            rate = (shown.sum() - before + _HOPE) / (time.perf_counter() - began)
-            rates[arm] = (rates[arm] + rate) / 2
+            new = (shown.sum() - before + _HOPE) / todo.sum() / (time.perf_counter() - began)
+            for rate, arm in zip(self.rates, arms, strict=True):
+                old = rate[arm] if np.isfinite(rate[arm]) else new
+                rate[arm] = old + (new - old) * _LATEST
 
     def repair(self, deadline: float) -> Counts | None:
         """A world (A, K) by swaps from numbers that have exact counts, but may be out of range."""
@@ -209,20 +234,14 @@ class WorldSwaps:
 
     def _find(
         self, world: Counts, pair: tuple[int, int], todo: Mask, deadline: float,
-        undone: _Undone | None = None, size: int = _LIST, slow: bool = False,
+        way: _Way = _ANY_WAY,
     ) -> Iterator[Swaps]:  # fmt: skip
-        """Swaps between two groups that keep the counts that must not change.
-
-        `undone`: known swaps that may be parts of longer ones. `size`: swaps of a list, about.
-        `slow`: see `_merge`.
-        """
+        """Swaps between two groups that keep the counts that must not change."""
+        undone = self._undo(pair) if way.composed else None
         rng, many = self.rng, np.diff(self.sets.indptr)
         slack = np.minimum(*self._find_slack(world, pair))
         kept = np.flatnonzero((slack < rng.choice(_SLACK)) & (many > 0))
-        order = np.argsort(
-            rng.choice(_RARE_FIRST) * np.log(many[kept])
-            + rng.choice(_SHUFFLE) * rng.exponential(size=len(kept))
-        )
+        order = np.argsort(way.rare * np.log(many[kept]) + rng.exponential(size=len(kept)))
         block = np.empty(len(kept), np.intp)
         block[order] = np.arange(len(kept)) * _BLOCKS // max(len(kept), 1)
         draws = rng.integers(-(2**63), 2**63 - 1, size=len(kept))
@@ -236,7 +255,7 @@ class WorldSwaps:
         yield tokens[wanted & (sums[abs(tokens[:, 0]) - 1, -1] == 0)]
         sums += rng.integers(2**62)  # as many leave a group as join it
         signed = np.concatenate([-sums[::-1], np.zeros_like(sums[:1]), sums]).T.copy()
-        for swaps in _merge(tokens, wanted, signed, rng, deadline, size, slow):
+        for swaps in _merge(tokens, wanted, signed, rng, deadline, way):
             yield from [swaps] if undone is None else undone.insert(swaps)
 
     def _keep(self, pair: tuple[int, int], swaps: Swaps, shown: Mask) -> Swaps:
@@ -289,6 +308,13 @@ class WorldSwaps:
         return world, np.concatenate(taken)
 
 
+def _draw(rates: Floats, rng: np.random.Generator) -> int:
+    """A place; the greater its number, the more often."""
+    new = np.isinf(rates)
+    chances = new.astype(np.float64) if new.any() else rates**_GREED
+    return int(rng.choice(len(rates), p=chances / chances.sum()))
+
+
 def _make(world: Counts, pair: tuple[int, int], swaps: Swaps) -> Counts:
     """The world after swaps."""
     new, atom, sign = (
@@ -329,12 +355,12 @@ class _Joined(NamedTuple):
     names: Counts
     """(S,) the same number for the same people."""
     marks: NDArray[np.uint64]
-    """(words, S) bits of its people, different ones if there are not too many."""
+    """(S, words) bits of its people, different ones if there are not too many."""
 
     def take(self, chosen: NDArray[np.intp]) -> _Joined:
         """Those at these places."""
         places = tuple(own[chosen] for own in self.at)
-        return _Joined(self.halves, places, self.names[chosen], self.marks[:, chosen])
+        return _Joined(self.halves, places, self.names[chosen], self.marks[chosen])
 
     def add_up(self, numbers: Counts, known: dict[int, Counts]) -> Counts:
         """(S,) sums of numbers, by token + A. `known`: those of lists, by id."""
@@ -374,8 +400,8 @@ class _Merger:
         words = min(_WORDS, -(-self.atoms // 64))
         order = self.rng.permutation(self.atoms + 1)
         bit: Counts = np.mod(order[abs(tokens[:, 0])], 64 * words)
-        marks = np.zeros((words, len(tokens)), np.uint64)
-        marks[bit // 64, np.arange(len(tokens))] = 1 << (bit % 64).astype(np.uint64)
+        marks = np.zeros((len(tokens), words), np.uint64)
+        marks[np.arange(len(tokens)), bit // 64] = 1 << (bit % 64).astype(np.uint64)
         names: Counts = self.rng.integers(-(2**62), 2**62, size=len(self.sums.T))
         places = (tokens[:, 0] + self.atoms).astype(np.int32)
         return _Joined(None, (places,), names[places], marks)
@@ -383,14 +409,18 @@ class _Merger:
     def join(self, left: _Joined, right: _Joined, block: int) -> _Joined:
         """Pairs of different people whose sums up to the block cancel."""
         who, place, names = self._match(left, right, block)
-        apart = np.ones(len(who), np.bool_)
-        for own, other in zip(left.marks, right.marks, strict=True):
-            apart &= own[who] & other[place] == 0
-        kept = self._choose(np.flatnonzero(apart), self.size)
-        who, place = who[kept], place[kept]
-        marks = left.marks[:, who] | right.marks[:, place]
-        places = who.astype(np.int32), place.astype(np.int32)
-        return _Joined((left, right), places, names[kept], marks)
+        apart, marks = [np.zeros(0, np.intp)], [left.marks[:0]]
+        for start in range(0, len(who), _CHUNK):  # they stay in the processor's cache
+            part = slice(start, start + _CHUNK)
+            own = left.marks.take(who[part], axis=0)
+            other = right.marks.take(place[part], axis=0)
+            fits = np.flatnonzero(np.bitwise_or.reduce(own & other, axis=1) == 0)
+            fits = self._choose(fits, -(-_CHUNK * self.size // len(who)))
+            apart.append(start + fits)
+            marks.append(own[fits] | other[fits])
+        kept = np.concatenate(apart)
+        places = who[kept].astype(np.int32), place[kept].astype(np.int32)
+        return _Joined((left, right), places, names[kept], np.concatenate(marks))
 
     def finish(self, left: _Joined, right: _Joined, wanted: int) -> Swaps:
         """Pairs of different people whose sums cancel. `wanted`: how many people are."""
@@ -404,6 +434,7 @@ class _Merger:
 
     def find_block(self, left: _Joined, right: _Joined, block: int) -> int:
         """The last block, this one at least, up to which enough pairs cancel, about."""
+        pairs = self.size * _SPARE / (1 if left is right else _FEW)
         high, some, weight = len(self.sums) - 2, [], 1.0
         for own in (left, right):
             chosen = self.rng.integers(len(own.names), size=min(len(own.names), _SAMPLE))
@@ -414,7 +445,7 @@ class _Merger:
             own, keys = (self.sums[middle][tokens].sum(axis=1) for tokens in some)
             keys.sort()
             found = np.searchsorted(keys, -own, "right") - np.searchsorted(keys, -own)
-            enough = found.sum() * weight >= self.size * _SPARE
+            enough = found.sum() * weight >= pairs
             block, high = (middle, high) if enough else (block, middle - 1)
         return block
 
@@ -438,7 +469,7 @@ class _Merger:
         # As many of each of the left, or of each one wanted: else few would be in most.
         first = mine if left is right else left.find_first()[mine]
         alike = np.bincount(first)
-        share = self.size * _SPARE / max(np.count_nonzero(alike), 1) / alike[first]
+        share = self.size * _SPARE / max(int(np.count_nonzero(alike)), 1) / alike[first]
         each = np.minimum(many, (share + self.rng.random(len(hit))).astype(np.intp))
         who = np.repeat(np.arange(len(hit)), each)
         nth = np.arange(len(who)) - np.repeat(np.cumsum(each) - each, each)
@@ -460,15 +491,13 @@ class _Merger:
 
 
 def _merge(
-    tokens: Swaps, wanted: Mask, sums: Counts, rng: np.random.Generator, deadline: float,
-    size: int, slow: bool,
-) -> Iterator[Swaps]:  # fmt: skip
+    tokens: Swaps, wanted: Mask, sums: Counts, rng: np.random.Generator, deadline: float, way: _Way
+) -> Iterator[Swaps]:
     """Swaps with somebody wanted whose sums cancel.
 
-    `tokens`: (P, 1). `sums`: (blocks, 2 A + 1) sums of sets up to each block, by token + A. `slow`:
-    whether a merge cancels no more sets than swaps with somebody wanted can, rather than others.
+    `tokens`: (P, 1). `sums`: (blocks, 2 A + 1) sums of sets up to each block, by token + A.
     """
-    merger, block = _Merger(sums, rng, size), 0
+    merger, block = _Merger(sums, rng, way.size), 0
     swaps = rest = merger.make_list(tokens)
     if not wanted.all():
         # The same people are different swaps if another one of them is the one who is wanted.
@@ -483,7 +512,9 @@ def _merge(
             swaps = swaps.take(np.flatnonzero(~shown))
         if not len(swaps.names) or time.perf_counter() > deadline:
             break
-        block = merger.find_block(swaps if slow else rest, rest, block)
+        before, block = block, merger.find_block(swaps if way.slow else rest, rest, block)
+        if before == block > 0:
+            break
         joined = merger.join(rest, rest, block)
         swaps, rest = joined if swaps is rest else merger.join(swaps, rest, block), joined
         if not len(rest.names):

@@ -70,10 +70,13 @@ class WorldWalks:
         self.high = np.vstack([most, high[~exact].astype(np.int64)])
         self._walk = _Walk(self.moves, len(self.layers), self.rng)
 
-    def show(self, shown: Mask, deadline: float) -> None:
-        """Add groups that atoms have people of in worlds near the known one to (A, K)."""
+    def show(self, shown: Mask, turn: float, deadline: float) -> None:
+        """Add groups that atoms have people of in worlds near the known one to (A, K).
+
+        `turn`: when no more walks begin.
+        """
         idle, worlds = 0, self.worlds
-        while idle < _IDLE and time.perf_counter() < deadline:
+        while idle < _IDLE and time.perf_counter() < turn:
             todo = (shown.sum(axis=1) == 1) & ((self.most > 0).sum(axis=1) > 1)
             if not todo.any():
                 break

@@ -38,7 +38,7 @@ _FAILURES = 3
 """Programs without a new world until more atoms change."""
 _LEAST_SHARE = 0.1
 """Least share of the time left for people whom facts connect."""
-_NEARBY, _TURNS = 0.8, 16
+_NEARBY, _TURNS = 0.9, 16
 """Share of the time of swaps and walks, and the number of turns in it: what has shown more in its
 last turn has the next one; then programs follow."""
 _ROUNDED = 0.5
@@ -289,7 +289,7 @@ class WorldProgram(NamedTuple):
             if best and walks is None:
                 walks = WorldWalks(*known, end)
             before, began = seen.sum(), time.perf_counter()
-            (walks if best and walks else swaps).show(seen, min(began + turn, end))
+            (walks if best and walks else swaps).show(seen, min(began + turn, end), end)
             passed = time.perf_counter() - began
             # What has not ended by itself might show somebody yet.
             rates[best] = (seen.sum() - before + (passed >= turn) / 2) / passed

@@ -13,7 +13,7 @@ from fpbench import FairnessReport
 from fpbench.claims import Facts
 from fpbench.correction import propagate
 from fpbench.correction.facts import world_swaps, worlds
-from fpbench.correction.facts.world_swaps import WorldSwaps
+from fpbench.correction.facts.world_swaps import WorldSwaps, _Way
 from fpbench.correction.facts.worlds import find_worlds
 
 LONG = 600.0
@@ -100,7 +100,7 @@ def test_swaps_find_no_world_that_enumeration_does_not(swap_in_small_problems, p
     ("order", "k", "wide"), [(1, 2, 0), (2, 2, 0), (1, 3, 0), (2, 3, 0), (2, 2, 1), (2, 3, 2)]
 )
 def test_swaps_decide_most_people_of_crossed_columns(monkeypatch, order, k, wide):
-    monkeypatch.setattr(world_swaps, "_LIST", 1 << 12)
+    monkeypatch.setattr(world_swaps, "_SIZES", (1 << 12,))
     facts, truth = draw_tables(5, 300, np.array([4, 5, 6]), order, k, wide)
     undecided = []
 
@@ -108,9 +108,9 @@ def test_swaps_decide_most_people_of_crossed_columns(monkeypatch, order, k, wide
         """Ends the search after the swaps."""
 
     class Noted(WorldSwaps):
-        def show(self, shown, deadline):
+        def show(self, shown, turn, deadline):
             world = shown.copy()
-            super().show(shown, np.inf)
+            super().show(shown, np.inf, np.inf)
             undecided.extend(groups.sum(axis=1) == 1 for groups in (world, shown))
             listed = list(self.list_worlds(1000))
             assert all(map(self.allows, listed))  # no swap ends at numbers that the facts exclude
@@ -124,16 +124,16 @@ def test_swaps_decide_most_people_of_crossed_columns(monkeypatch, order, k, wide
     assert after.sum() < 0.5 * before.sum()
 
 
+@pytest.mark.parametrize("slow", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_merged_swaps_keep_all_counts(monkeypatch, seed):
-    monkeypatch.setattr(world_swaps, "_LIST", 1 << 12)
+def test_merged_swaps_keep_all_counts(seed, slow):
     facts, truth = draw_tables(seed, 200, np.full(6, 3), 1)
     sets = csr_array(facts.sets.astype(np.int64))
     world = np.eye(2, dtype=np.int64)[truth]
     ends = facts.low, facts.high, np.ones_like(world)
     known = WorldSwaps(sets, *ends, world, facts.allows, False)
     todo = np.arange(200) % 2 == 0
-    found = list(known._find(world, (0, 1), todo, np.inf))
+    found = list(known._find(world, (0, 1), todo, np.inf, _Way(1 << 12, slow=slow)))
     assert sum(map(len, found)) > 1000
     for swaps in found:
         moved = np.zeros((len(swaps), 200), np.int64)
@@ -148,7 +148,7 @@ def test_merged_swaps_keep_all_counts(monkeypatch, seed):
 
 def test_known_swaps_are_parts_of_others(monkeypatch):
     """Of 250 people in a cell one is of the second group, and takes part whoever else changes."""
-    monkeypatch.setattr(world_swaps, "_LIST", 1 << 12)
+    monkeypatch.setattr(world_swaps, "_SIZES", (1 << 12,))
     rng = np.random.default_rng(0)
     columns, truth = rng.integers(0, 8, (2000, 6)), (rng.random(2000) < 0.3).astype(int)
     cell = np.flatnonzero(columns[:, 0] == 0)
@@ -165,11 +165,11 @@ def test_known_swaps_are_parts_of_others(monkeypatch):
     monkeypatch.setattr(
         known, "_find", lambda *given: find(*given) if next(searches, 9) < 4 else ()
     )
-    known.show(shown, np.inf)
+    known.show(shown, np.inf, np.inf)
     assert all(map(known.allows, known.list_worlds(20)))
     todo = shown.sum(axis=1) == 1
     parts = set()
-    for swaps in find(world, (0, 1), todo, np.inf, known._undo((0, 1))):
+    for swaps in find(world, (0, 1), todo, np.inf, _Way(1 << 12, composed=True)):
         moved = np.zeros((len(swaps), len(world)), np.int64)
         np.put_along_axis(moved, abs(swaps) - 1, np.sign(swaps), axis=1)
         assert (np.abs(moved).sum(axis=1) == swaps.shape[1]).all()  # all of different people
@@ -201,3 +201,25 @@ def test_german_credit_by_one_column(round_to):
     assert told.seen[np.arange(len(codes)), codes].all()
     assert told.undecided.mean() < (0.8 if round_to is None else 0.01)
     check_examples(facts, told, codes)
+
+
+def test_slow_merges_find_swaps_of_few_who_are_wanted():
+    """Others' swaps cancel so soon that those of few people wanted are lost, unless merges wait."""
+    rng = np.random.default_rng(0)
+    columns, truth = rng.integers(0, 5, (2000, 12)), rng.integers(0, 2, 2000)
+    members = np.hstack([columns[:, [column]] == np.arange(5) for column in range(12)])
+    sets, world = csr_array(members.T.astype(np.int64)), np.eye(2, dtype=np.int64)[truth]
+    counts = (sets @ world).astype(float)
+    known = WorldSwaps(
+        sets, counts, counts, np.ones_like(world), world, lambda new: bool((new >= 0).all()), False
+    )
+    todo = np.arange(2000) < 20
+    found = {}
+    for slow in (False, True):
+        way = _Way(1 << 15, slow=slow)
+        own = np.concatenate([
+            np.unique(abs(swaps)) for swaps in known._find(world, (0, 1), todo, np.inf, way)
+        ])  # fmt: skip
+        found[slow] = len(np.unique(own[own <= 20]))
+    print(found)
+    assert found[True] > 2 * found[False]

@@ -22,7 +22,7 @@ def test_walks_decide_most_people_of_crossed_columns(monkeypatch, order, k, wide
 
     walks = WorldWalks(sets, facts.low, facts.high, np.ones_like(world), world, allow, np.inf)
     shown = world > 0
-    walks.show(shown, np.inf)
+    walks.show(shown, np.inf, np.inf)
     assert all(map(allow, walks.worlds))
     assert (np.any(np.stack(walks.worlds) > 0, axis=0) == shown).all()
     assert (shown.sum(axis=1) > 1).mean() > 0.3
