@@ -435,17 +435,18 @@ class _Merger:
     def find_block(self, left: _Joined, right: _Joined, block: int) -> int:
         """The last block, this one at least, up to which enough pairs cancel, about."""
         pairs = self.size * _SPARE / (1 if left is right else _FEW)
-        high, some, weight = len(self.sums) - 2, [], 1.0
-        for own in (left, right):
-            chosen = self.rng.integers(len(own.names), size=min(len(own.names), _SAMPLE))
-            some.append(own.list_tokens(chosen))
-            weight *= len(own.names) / len(chosen)
+        high, some = len(self.sums) - 2, []
+        for swaps in (left, right):
+            many = len(swaps.names)
+            chosen = self.rng.integers(many, size=_SAMPLE) if many > _SAMPLE else np.arange(many)
+            some.append(swaps.list_tokens(chosen))
+            pairs *= len(chosen) / many
         while block < high:
             middle = (block + high + 1) // 2
             own, keys = (self.sums[middle][tokens].sum(axis=1) for tokens in some)
             keys.sort()
             found = np.searchsorted(keys, -own, "right") - np.searchsorted(keys, -own)
-            enough = found.sum() * weight >= pairs
+            enough = found.sum() >= pairs
             block, high = (middle, high) if enough else (block, middle - 1)
         return block
 
@@ -482,7 +483,7 @@ class _Merger:
         last = np.empty(slots, np.int32)
         numbers = np.arange(len(names), dtype=np.int32)
         last[slot] = numbers
-        kept = self._choose(np.flatnonzero(last[slot] == numbers), 2 * self.size)
+        kept = self._choose(np.flatnonzero(last[slot] == numbers), _SPARE * self.size)
         return who[kept], place[kept], names[kept]
 
     def _choose(self, some: NDArray[np.intp], most: int) -> NDArray[np.intp]:

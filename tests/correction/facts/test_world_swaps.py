@@ -13,7 +13,7 @@ from fpbench import FairnessReport
 from fpbench.claims import Facts
 from fpbench.correction import propagate
 from fpbench.correction.facts import world_swaps, worlds
-from fpbench.correction.facts.world_swaps import WorldSwaps, _Way
+from fpbench.correction.facts.world_swaps import WorldSwaps, _Joined, _Merger, _Way
 from fpbench.correction.facts.worlds import find_worlds
 
 LONG = 600.0
@@ -203,23 +203,38 @@ def test_german_credit_by_one_column(round_to):
     check_examples(facts, told, codes)
 
 
-def test_slow_merges_find_swaps_of_few_who_are_wanted():
-    """Others' swaps cancel so soon that those of few people wanted are lost, unless merges wait."""
+def draw_lists(wanted: int, others: int, sets: int) -> tuple[_Merger, _Joined, _Joined]:
     rng = np.random.default_rng(0)
-    columns, truth = rng.integers(0, 5, (2000, 12)), rng.integers(0, 2, 2000)
-    members = np.hstack([columns[:, [column]] == np.arange(5) for column in range(12)])
-    sets, world = csr_array(members.T.astype(np.int64)), np.eye(2, dtype=np.int64)[truth]
-    counts = (sets @ world).astype(float)
-    known = WorldSwaps(
-        sets, counts, counts, np.ones_like(world), world, lambda new: bool((new >= 0).all()), False
+    members = rng.integers(0, 2, (wanted + others, sets))
+    sums = np.cumsum(members * rng.integers(2**40, size=sets), axis=1)
+    signed = np.concatenate([-sums[::-1], np.zeros_like(sums[:1]), sums]).T.copy()
+    merger = _Merger(signed, rng, 100)
+    tokens = np.concatenate([np.arange(1, wanted + 1), -np.arange(wanted + 1, len(sums) + 1)])
+    left, right = (
+        merger.make_list(part[:, None].astype(np.int32)) for part in np.split(tokens, [wanted])
     )
-    todo = np.arange(2000) < 20
-    found = {}
-    for slow in (False, True):
-        way = _Way(1 << 15, slow=slow)
-        own = np.concatenate([
-            np.unique(abs(swaps)) for swaps in known._find(world, (0, 1), todo, np.inf, way)
-        ])  # fmt: skip
-        found[slow] = len(np.unique(own[own <= 20]))
-    print(found)
-    assert found[True] > 2 * found[False]
+    return merger, left, right
+
+
+@pytest.mark.parametrize("wanted", [3, 30, 300])
+def test_merges_wait_for_swaps_of_those_who_are_wanted(wanted):
+    merger, left, right = draw_lists(wanted, 500, 20)
+    block = merger.find_block(left, right, 0)
+    own, other = merger.sums[:, left.at[0]], merger.sums[:, right.at[0]]
+    pairs = (own[:, :, None] + other[:, None, :] == 0).sum(axis=(1, 2))
+    enough = merger.size * world_swaps._SPARE / world_swaps._FEW
+    assert block == max(np.flatnonzero(pairs[:-1] >= enough), default=0)
+
+
+def test_each_one_wanted_has_its_share_of_a_list():
+    merger, people, right = draw_lists(2, 300, 1)
+    merger.sums[:] = 0
+    many = np.repeat([0, 1], [1000, 10]).astype(np.int32)
+    left = _Joined(
+        (people, right), (many, np.arange(len(many), dtype=np.int32) % 300),
+        np.arange(len(many)) << 40, np.zeros((len(many), 5), np.uint64),
+    )  # fmt: skip
+    right = right._replace(marks=np.zeros((300, 5), np.uint64))
+    first = merger.join(left, right, 0).find_first()
+    shares = np.unique(first, return_counts=True)[1] / len(first)
+    assert shares == pytest.approx([0.5, 0.5], abs=0.2)
