@@ -38,6 +38,8 @@ _FAILURES = 3
 """Programs without a new world until more atoms change."""
 _LEAST_SHARE = 0.1
 """Least share of the time left for people whom facts connect."""
+_FEW = 0.01
+"""Share of the atoms of a part that may wait for other parts."""
 _NEARBY, _TURNS = 0.9, 16
 """Share of the time of swaps and walks, and the number of turns in it: what has shown more in its
 last turn has the next one; then programs follow."""
@@ -102,22 +104,29 @@ def find_worlds(
     if groups is not None:
         np.add.at(world, (atom, groups[rest]), 1)
     may, met = program.possible.copy(), world > 0
+    program = program._replace(possible=may)
     # Of large parts the largest first: easier than its size tells, it leaves time to others.
     parts = sorted(program.split(), key=lambda part: (len(part) > _NEAR, -len(part)))
     known = [[] if groups is None else [world[part]] for part in parts]
     sizes = np.array([program.people[part].sum() for part in parts])
-    for place, part in enumerate(parts):
-        if (now := time.perf_counter()) > deadline:
-            break
-        least = min(_LEAST_SHARE, 1 / (len(parts) - place))
-        share = max(least, sizes[place] / sizes[place:].sum())
-        until = now + (deadline - now) * share
-        found = program.narrow(part).decide(known[place], until)
-        if found is None:
-            raise left.contradiction(np.unique(left.membership[first[part]].indices))
-        may[part], seen_of_part, worlds = found
-        if not facts.loose:  # else not all worlds of ranges and clauses are possible
-            met[part], known[place] = seen_of_part, worlds
+    for few in (_FEW, 0.0):  # the last few of a part wait for the other parts
+        for place in np.flatnonzero(sizes):
+            if (now := time.perf_counter()) > deadline:
+                break
+            least = min(_LEAST_SHARE, 1 / np.count_nonzero(sizes[place:]))
+            share = max(least, sizes[place] / sizes[place:].sum())
+            part = parts[place]
+            found = program.narrow(part).decide(
+                known[place], now + (deadline - now) * share, int(few * len(part))
+            )
+            if found is None:
+                raise left.contradiction(np.unique(left.membership[first[part]].indices))
+            may[part], seen_of_part, worlds = found
+            undecided = (seen_of_part.sum(axis=1) == 1) & (may[part].sum(axis=1) > 1)
+            sizes[place] = program.people[part][undecided].sum()
+            if not facts.loose:  # else not all worlds of ranges and clauses are possible
+                met[part] |= seen_of_part
+                known[place] = worlds
     told = Worlds.know(possible, groups)
     possible = possible.copy()
     possible[rest] = may[atom]
@@ -222,11 +231,12 @@ class WorldProgram(NamedTuple):
         )  # fmt: skip
 
     def decide(
-        self, worlds: list[_Whole], deadline: float
+        self, worlds: list[_Whole], deadline: float, few: int = 0
     ) -> tuple[Mask, Mask, list[_Whole]] | None:
         """(A, K) groups that are possible, those in worlds, and worlds; None if there is no world.
 
-        `worlds`: people (A, K) of each group in worlds that are known.
+        `worlds`: people (A, K) of each group in worlds that are known. `few`: undecided atoms that
+        may be left.
         """
         possible, many = self.possible.copy(), len(self.people)
         if not worlds:
@@ -239,12 +249,12 @@ class WorldProgram(NamedTuple):
         rng = np.random.default_rng(20260106)
         size, failures = _NEAR, 0
         if many > _NEAR:
-            nearby, shown = self._look_nearby(world, deadline)
+            nearby, shown = self._look_nearby(world, seen, deadline, few)
             worlds += nearby
             seen |= shown
         while (left := deadline - time.perf_counter()) > 0:
             todo = np.flatnonzero((seen.sum(axis=1) == 1) & (possible.sum(axis=1) > 1))
-            if not len(todo):
+            if len(todo) <= few:
                 break
             near = np.arange(many)
             if many > _NEAR and size < many:
@@ -274,16 +284,21 @@ class WorldProgram(NamedTuple):
                 size, failures = size * _GROWTH, 0
         return possible, seen, worlds
 
-    def _look_nearby(self, world: _Whole, deadline: float) -> tuple[list[_Whole], Mask]:
-        """Worlds that swaps and walks lead to, and (A, K) groups in these and others that exist."""
+    def _look_nearby(
+        self, world: _Whole, seen: Mask, deadline: float, few: int
+    ) -> tuple[list[_Whole], Mask]:
+        """Worlds that swaps and walks lead to, and (A, K) groups in these and others that exist.
+
+        `seen`: (A, K) groups in worlds that are known. `few`: see `decide`.
+        """
         most, told = self.people[:, None] * self.possible, np.flatnonzero(self.told)
         known = self.sets[told], self.low[told], self.high[told], most, world, self.allows
         swaps, walks = WorldSwaps(*known, len(self.clauses) > 0), None
         now = time.perf_counter()
         end, turn = now + (deadline - now) * _NEARBY, (deadline - now) * _NEARBY / _TURNS
-        seen, rates = world > 0, np.array([np.inf, np.inf])
+        seen, rates = seen.copy(), np.array([np.inf, np.inf])
         while rates.any() and time.perf_counter() < end:
-            if not ((seen.sum(axis=1) == 1) & (self.possible.sum(axis=1) > 1)).any():
+            if ((seen.sum(axis=1) == 1) & (self.possible.sum(axis=1) > 1)).sum() <= few:
                 break
             best = int(rates.argmax())
             if best and walks is None:
