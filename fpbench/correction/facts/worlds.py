@@ -40,7 +40,7 @@ _LEAST_SHARE = 0.1
 """Least share of the time left for people whom facts connect."""
 _FEW = 0.01
 """Share of the atoms of a part that may wait for other parts."""
-_NEARBY, _TURNS = 0.9, 16
+_NEARBY, _TURNS = 0.95, 16
 """Share of the time of swaps and walks, and the number of turns in it: what has shown more in its
 last turn has the next one; then programs follow."""
 _ROUNDED = 0.5
