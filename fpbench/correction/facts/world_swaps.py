@@ -27,9 +27,9 @@ _LIST = 1 << 17
 """Swaps of a short list, about."""
 _HOPE = 0.1
 """People more than a search has shown, that it may show the next time."""
-_GREED = 2
-_LATEST = 0.5
-"""How much the latest search counts in how many people are hoped for."""
+_LATEST, _GREED = 0.5, 2
+"""How much the latest search counts in how many people are hoped for, and the power of these hopes
+to which ways are drawn."""
 _SPARE, _FEW = 2, 8
 """Joined swaps, of which some are the same, in terms of the list; and how many times fewer of those
 wanted are enough."""
@@ -64,14 +64,14 @@ class _Way(NamedTuple):
     rare: float = 1.0
     """Weight of the logarithm of a set's size in the order of sets; that of chance is 1."""
     slow: bool = False
-    """Whether a merge cancels no more sets than swaps with somebody wanted can, or than others."""
+    """Whether merges cancel no more sets than swaps with somebody wanted can; or as many as all."""
     composed: bool = False
     """Whether known swaps may be parts of longer ones."""
 
 
 _ANY_WAY = _Way()
 _SIZES, _RARE = tuple(_LIST << place for place in range(4)), (0.0, 0.5, 1.0, 2.0, 4.0)
-_KINDS = ((False, False), (False, True), (True, False))
+_KINDS = ((False, False), (False, True), (True, False))  # slow, composed
 
 
 class _Found(NamedTuple):
@@ -200,13 +200,17 @@ class WorldSwaps:
         for own in self.found:
             lists.setdefault((own.pair, own.swaps.shape[1]), []).append(own.swaps)
         left = {key: np.concatenate(parts) for key, parts in lists.items()}
+        seen = self.world > 0
         while most > 0 and any(map(len, left.values())):
             new, free = self.world, np.ones(len(self.world), np.bool_)
-            for key, swaps in left.items():
-                new, taken = self._add(new, key[0], swaps, free)
-                left[key] = np.delete(swaps, taken, axis=0)
+            for (pair, _), swaps in left.items():
+                new = self._add(new, pair, swaps, free)
             most -= 1
             yield new
+            seen |= new > 0
+            for key, swaps in left.items():  # who is shown by now needs no more worlds
+                groups = np.where(swaps > 0, key[0][1], key[0][0])
+                left[key] = swaps[~seen[abs(swaps) - 1, groups].all(axis=1)]
 
     def _undo(self, pair: tuple[int, int]) -> _Undone:
         """The others of known swaps, for atoms that have nobody who could change the other way."""
@@ -291,21 +295,18 @@ class WorldSwaps:
         (low, low_2), (high, high_2) = (end.T for end in ends)
         return np.minimum(first - low, high_2 - second), np.minimum(high - first, second - low_2)
 
-    def _add(
-        self, world: Counts, pair: tuple[int, int], swaps: Swaps, free: Mask
-    ) -> tuple[Counts, NDArray[np.intp]]:
-        """A world after swaps of atoms that are free, and their numbers; `free` is changed."""
-        parts, taken, tries = [_choose_disjoint(swaps, free)], [np.zeros(0, np.intp)], 0
+    def _add(self, world: Counts, pair: tuple[int, int], swaps: Swaps, free: Mask) -> Counts:
+        """A world after swaps of atoms that are free; `free` is changed."""
+        parts, tries = [_choose_disjoint(swaps, free)], 0
         while parts and tries < _TRIES:
             part, tries = parts.pop(), tries + 1
             new = _make(world, pair, swaps[part])
             if self.exact or self.allows(new):
                 world = new
-                taken.append(part)
                 free[abs(swaps[part]) - 1] = False
             elif len(part) > 1:
                 parts += np.array_split(part, 2)
-        return world, np.concatenate(taken)
+        return world
 
 
 def _draw(rates: Floats, rng: np.random.Generator) -> int:
