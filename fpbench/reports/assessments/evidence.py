@@ -33,7 +33,8 @@ _Arrays = dict[str, NDArray[np.signedinteger[Any]]]
 def pack_evidence(worlds: Worlds, facts: Facts) -> dict[str, Any]:
     """Worlds (W, n), and proofs by linear programs, as plain data.
 
-    `proofs`: (P, 3) group, number of multipliers, and of groups ruled out. `multipliers`: (T, 2) of
+    `unlisted`: number of people who have two groups in worlds, but not in these. `proofs`: (P, 3)
+    group, number of multipliers, and of groups ruled out. `multipliers`: (T, 2) of
     all, the set and the multiplier times 2^30. `ruled_out`: (O, 2) of all, the person and the
     group. Sets are numbered without noisy ones. Arrays are little-endian, and compressed by zlib.
     """
@@ -65,7 +66,8 @@ def pack_evidence(worlds: Worlds, facts: Facts) -> dict[str, Any]:
         }
         for name, kind in _ARRAYS.items()
     }
-    return {"version": _VERSION, **packed}
+    listed = (shown[kind].sum(axis=1) > 1) | (worlds.seen.sum(axis=1) < 2)
+    return {"version": _VERSION, "unlisted": int((~listed).sum()), **packed}
 
 
 def _unpack(evidence: Mapping[str, Any], facts: Facts) -> _Arrays:
@@ -119,6 +121,8 @@ class Recount:
     not_provable
         People who have two groups in worlds, counting those in which people of the same sets
         exchange their groups.
+    unlisted
+        People who have two groups by the record, but not in the worlds that it holds.
     undecided
         All others.
     proofs
@@ -132,6 +136,7 @@ class Recount:
     proven: int
     by_solver: int
     not_provable: int
+    unlisted: int
     undecided: int
     proofs: int
     differences: tuple[str, ...]
@@ -144,11 +149,13 @@ class Recount:
     def __str__(self) -> str:
         if not self.passes:
             return "\n  ".join(["The record is not right:", *self.differences])
-        solved = ""
+        solved = unlisted = ""
         if self.by_solver:
             solved = (
                 f"; {self.by_solver:,} more rest on the solver of integer programs, not recounted"
             )
+        if self.unlisted:
+            unlisted = f"; {self.unlisted:,} more in worlds that it has no room for, not recounted"
         return "\n  ".join(
             [
                 "The record is right, by a recount of its worlds and proofs:",
@@ -156,7 +163,8 @@ class Recount:
                 "clauses that are published",
                 f"proven: {self.proven:,} ({count_noun(self.proofs, 'proof')} by linear programs, "
                 f"the rest by used-up ranges){solved}",
-                f"not provable: {self.not_provable:,}, who have two groups in such worlds",
+                f"not provable: {self.not_provable:,}, who have two groups in such worlds"
+                f"{unlisted}",
                 f"undecided: {self.undecided:,}",
             ]
         )
@@ -178,6 +186,9 @@ def check_evidence(record: Mapping[str, Any], facts: Facts) -> Recount:
             "(to_json(witnesses=True))"
         ) from None
     arrays, published = _unpack(evidence, facts), list_published(facts)
+    unlisted = evidence.get("unlisted", 0)
+    if not isinstance(unlisted, int) or not 0 <= unlisted <= facts.people:
+        raise InputError(f"{_DAMAGED}: unlisted: {unlisted!r} is no number of its people")
     wrong = []
     for number, world in enumerate(arrays["worlds"], 1):
         if not published.allows(world):
@@ -211,13 +222,14 @@ def check_evidence(record: Mapping[str, Any], facts: Facts) -> Recount:
             f"proven without a solver of integer programs: {claimed - solved:,} by the record, "
             f"{proven:,} by its proofs"
         )
-    if several != n - claimed - open_:
+    if several != n - claimed - open_ - unlisted:
         wrong.append(
-            f"not provable: {n - claimed - open_:,} by the record, {several:,} by its worlds"
+            f"not provable: {n - claimed - open_ - unlisted:,} by the record, {several:,} by its "
+            "worlds"
         )
     return Recount(
         facts.low[~facts.noisy & ~facts.derived].size + len(facts.clauses), len(arrays["worlds"]),
-        proven, claimed - proven, several, open_, len(arrays["proofs"]), tuple(wrong),
+        proven, claimed - proven, several, unlisted, open_, len(arrays["proofs"]), tuple(wrong),
     )  # fmt: skip
 
 
@@ -258,7 +270,7 @@ def check_record(record: Path, reports: Sequence[Path] = (), people: Path | None
         if inputs.get(name, {}).get("sha256") != files.checksums[name]
     ]
     if changed:
-        return Recount(0, 0, 0, 0, 0, 0, 0, tuple(changed))
+        return Recount(0, 0, 0, 0, 0, 0, 0, 0, tuple(changed))
     return check_evidence(content, files.read_reports().facts)
 
 

@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_worlds import MODES, publish_world
+from report_worlds import MODES, draw_tables, publish_world
 from reports import make_people, make_report
 
 from fpbench import InputError, assess
 from fpbench.claims import Facts
+from fpbench.correction import propagate
+from fpbench.correction.facts import worlds as found_worlds
 from fpbench.correction.facts.interior_point import LinearSolver
 from fpbench.correction.facts.linear_programs import prove_and_log
 from fpbench.correction.facts.worlds import find_worlds
@@ -100,6 +102,25 @@ def test_a_record_of_many_people_is_recounted(changes):
     assert told.proven + told.by_solver == result.proven.sum()
     assert told.undecided == result.undecided.sum()
     assert "evidence" not in result.to_json()
+
+
+def test_a_record_says_how_many_are_in_worlds_that_it_has_no_room_for(monkeypatch):
+    monkeypatch.setattr(found_worlds, "_MOST", 2)
+    facts, group = draw_tables(5, 300, np.array([4, 5, 6]), 1)
+    n = len(group)
+    worlds = find_worlds(facts, propagate(facts), group, time.perf_counter() + 60)
+    told = check_evidence(record_of(facts, worlds), facts)
+    assert told.passes and told.worlds <= 2 and told.unlisted > 0
+    assert told.not_provable + told.unlisted == (worlds.seen.sum(axis=1) > 1).sum()
+    assert f"{told.unlisted} more in worlds that it has no room for" in str(told)
+    record = record_of(facts, worlds)
+    for other in (0, told.unlisted + 1):
+        record["evidence"]["unlisted"] = other
+        assert not check_evidence(record, facts).passes
+    for bad in (-1, n + 1, "some", None):
+        record["evidence"]["unlisted"] = bad
+        with pytest.raises(InputError, match="damaged: unlisted"):
+            check_evidence(record, facts)
 
 
 def test_a_record_without_time_is_right():
